@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_ch_s3.errors import SnapshotError
+from tests.failures import coded
 from tests.lakes import COLUMNS, IcebergLake, Lake, Rows, orders
 
 STEPS = 10
@@ -76,11 +77,11 @@ class History:
         ]
 
     def refusal(self, loaded: str) -> str:
-        """Why what came after the loaded snapshot cannot be added; '' if it can."""
+        """What the error says if what came after the loaded snapshot cannot be added; '' if it can."""
         if loaded not in self.line:
-            return rf"holds the rows of snapshot [\d, ]*\b{loaded}\b.* has expired .*, the table was rolled back"
+            return coded("snapshot-unrelated", "snapshot", loaded)
         after = list(self.line)[list(self.line).index(loaded) + 1 :]
-        return "removed rows" if any(self.line[one] for one in after) else ""
+        return coded("lake-rows-removed") if any(self.line[one] for one in after) else ""
 
 
 class Loaded(Protocol):

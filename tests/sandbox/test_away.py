@@ -18,6 +18,7 @@ from airflow_provider_ch_s3.hooks import ddl_queue
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.modes import ReplaceWhere
 from ch_s3_lab.sandbox import Sandbox
+from tests.failures import coded
 from tests.sandbox.balancer import balancer
 from tests.sandbox.conftest import Lab, wait_until
 from tests.sandbox.processes import ZOOKEEPER, all_answer, kept_down, pid_of
@@ -185,7 +186,7 @@ def test_a_balancer_in_front_of_one_shard_is_refused(replicated_lab: Lab) -> Non
     with balancer(ports[:2]) as port:
         named = [f"127.0.0.1:{one}" for one in (port, port, *ports[2:])]
         lab.connect_clickhouse({"http_endpoints": named}, port=port)
-        with pytest.raises(ConfigError, match="list each node once"):
+        with pytest.raises(ConfigError, match=coded("connection-invalid", "http_endpoints", "list each node once")):
             lab.load("in/*.csv", table, **GIVEN, **MODES["merge"])
     lab.connect_clickhouse()
     assert held(lab, table) == before

@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.modes import Append, ReplacePartitions, ReplaceWhere
 from airflow_provider_ch_s3.table.row_check import Check, Expect
 from airflow_provider_ch_s3.transfers import announcements
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
-from tests.failures import own_errors
+from tests.failures import coded, own_errors
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag, wait_until
 from tests.sandbox.few import is_clean
@@ -207,9 +207,7 @@ def test_a_check_that_cannot_be_computed_is_not_fulfilled(lab: Lab, table: str) 
     report = lab.load("in/*.csv", table, task_id="next", **CSV, checks={**SANE, "numbers": warn})
     assert [(one["passed"], bool(one["error"])) for one in report["row_checks"]] == [(True, False), (None, True)]
     assert numbers_in(lab, table) == [1]
-    with pytest.raises(
-        ConfigError, match=r"old.max\(toInt32\(assumeNotNull\(carrier\)\)\), which cannot be computed for the rows"
-    ):
+    with pytest.raises(ConfigError, match=coded("expression-invalid", "old.max(toInt32(assumeNotNull(carrier)))")):
         lab.load("in/*.csv", table, **CSV, mode="replace_table", checks={"old": f"old.{numbers}"})
 
 
@@ -287,7 +285,7 @@ def test_mistakes_are_found_when_there_is_nothing_new(lab: Lab, table: str) -> N
         "mode": "direct",
         "arrivals": Arrivals(on_none="succeed"),
     }
-    with pytest.raises(ConfigError, match="the operator sets 'max_threads' to 'abc'"):
+    with pytest.raises(ConfigError, match=coded("setting-invalid", "'max_threads'", "'abc'")):
         lab.load("none/*.csv", table, task_id="direct", **CSV, **wrong)
 
 
@@ -310,13 +308,13 @@ def test_mistakes_are_found_on_a_day_without_files(lab: Lab, table: str, caplog:
     empty = partial(load_day, lab, "in/dt=2/*.csv", table, 2, arrivals=Arrivals(on_none="succeed"))
     empty(where="n > 0 AND dt = 1")
     assert "of an earlier load" not in caplog.text
-    with pytest.raises(ConfigError, match=r"where='lenght\(carrier\) > 0' calls lenght\(\), which this server does"):
+    with pytest.raises(ConfigError, match=coded("expression-invalid", "where='lenght(carrier) > 0'", "lenght()")):
         empty(where="lenght(carrier) > 0")
-    with pytest.raises(ConfigError, match=r"select\['n'\]='sum\(n\)' holds an aggregate function"):
+    with pytest.raises(ConfigError, match=coded("expression-invalid", "select['n']='sum(n)'")):
         empty(select={"n": "sum(n)"})
-    with pytest.raises(ConfigError, match="the operator sets 'max_threads' to 'abc'"):
+    with pytest.raises(ConfigError, match=coded("setting-invalid", "'max_threads'", "'abc'")):
         empty(settings={"max_threads": "abc"})
-    with pytest.raises(ConfigError, match="names carier, which is not a column of"):
+    with pytest.raises(ConfigError, match=coded("expression-invalid", "carier")):
         empty(checks={"known": "countIf(carier = 'UA') = 0"})
     # the next files may have other columns
     empty(where="carier = 'UA'")
@@ -426,9 +424,7 @@ def test_a_chunk_is_not_compared_with_whole_loads(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     put_rows(lab, "b", 2)
     checks = {"rows": Expect.rows(within=0.5)}
-    with pytest.raises(
-        ConfigError, match=r"checks\['rows'\] compares all rows .* \(this is 1 of about 2\); use chunks='off'"
-    ):
+    with pytest.raises(ConfigError, match=coded("check-needs-all-rows", "checks['rows']", "1 of about 2")):
         lab.load("in/*.csv", table, **CSV, checks=checks, chunks=Chunks(max_files=1))
     lab.load("in/*.csv", table, **CSV, checks=checks, chunks="off")
     assert numbers_in(lab, table) == [1, 2]
@@ -464,11 +460,11 @@ def test_rows_are_compared_with_those_that_they_replace(lab: Lab, table: str, mo
 
 def test_nothing_is_replaced_in_append(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
-    with pytest.raises(ConfigError, match="compares with rows that are to be replaced, and mode='append'"):
+    with pytest.raises(ConfigError, match=coded("argument-invalid", "mode='append'")):
         lab.load("in/*.csv", table, **CSV, checks={"more": "count() > old.count()"})
-    with pytest.raises(ConfigError, match=r"names dayy, which is not a column of .*; did you mean day\?"):
+    with pytest.raises(ConfigError, match=coded("expression-invalid", "dayy", "day?")):
         lab.load("in/*.csv", table, **CSV, mode="replace_table", checks={"more": "sum(n) > old.uniq(dayy)"})
-    with pytest.raises(ConfigError, match="is a value of type String, not a number"):
+    with pytest.raises(ConfigError, match=coded("argument-invalid", "String", "number")):
         lab.load("in/*.csv", table, **CSV, checks={"more": Expect("toString(sum(n))", within=0.1)})
 
 
@@ -507,7 +503,7 @@ def test_a_function_of_ones_own_could_do_anything(lab: Lab, table: str) -> None:
     function = f"twice_{lab.database}"
     lab.everywhere(f"CREATE OR REPLACE FUNCTION {function} AS x -> arrayJoin([x, x])")
     put_rows(lab, "a", 1)
-    with pytest.raises(ConfigError, match="or one of your own: its result may be different"):
+    with pytest.raises(ConfigError, match=coded("expression-not-repeatable", "one of your own")):
         lab.load("in/*.csv", table, **CSV, checks={"sum": f"sum({function}(n)) > 0"})
     lab.everywhere(f"DROP FUNCTION {function}")
 
@@ -532,7 +528,7 @@ def test_bad_rows_are_not_checked(lab: Lab, table: str) -> None:
 @pytest.mark.thorough
 def test_without_staging_there_is_nothing_to_check(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
-    with pytest.raises(ConfigError, match="checks does not go together with mode='direct'"):
+    with pytest.raises(ConfigError, match=coded("arguments-contradict", "checks", "mode='direct'")):
         lab.load("in/*.csv", table, **CSV, mode="direct", checks=SANE)
 
 
@@ -552,9 +548,9 @@ def test_checks_on_replicas(replicated_lab: Lab) -> None:
     again, event = defer(lab, table, task_id="deferred", checks=SANE)
     with pytest.raises(AirflowFailException, match=re.escape("(n=-1,")):
         again.execute_complete(lab.context(again), event)
-    with pytest.raises(ConfigError, match="its result may be different"):
+    with pytest.raises(ConfigError, match=coded("expression-not-repeatable", "checks['new']")):
         lab.load("in/*.csv", table, task_id="third", **CSV, checks={"new": "max(day) <= today()"})
-    with pytest.raises(ConfigError, match="is a value of type Int64, not a condition"):
+    with pytest.raises(ConfigError, match=coded("argument-invalid", "checks['mean']", "Int64", "condition")):
         lab.load("in/*.csv", table, task_id="fourth", **CSV, checks={"mean": "intDiv(sum(n), count())"})
     numbers, less = "max(toInt32(assumeNotNull(carrier))) > 0", "countIf(n < old.min(n)) = 0"
     message = fail(lab, table, {"numbers": numbers, "less": less}, task_id="fifth", mode="replace_table")
@@ -576,7 +572,7 @@ def test_rows_that_the_user_does_not_see_cannot_be_checked(replicated_lab: Lab) 
     lab.query(f"CREATE DATABASE {elsewhere} {on_cluster}")
     lab.connect_clickhouse({"ledger_table": f"{elsewhere}.ch_s3_ledger"})
     lab.query(f"CREATE ROW POLICY narrow {on_cluster} ON {lab.database}.* USING n < 4 TO ALL")
-    with pytest.raises(LoadError, match="sees only 4 of 10 staged rows, so they cannot be checked"):
+    with pytest.raises(LoadError, match=coded("rows-hidden", "4 of 10 staged rows")):
         lab.load("in/*.csv", table, **CSV, checks=SANE)
     lab.query(f"DROP ROW POLICY narrow {on_cluster} ON {lab.database}.*")
     assert (lab.rows(table), is_clean(lab)) == ([], True)
@@ -652,29 +648,24 @@ def test_what_only_validates_moves_no_files_and_replaces_nothing(lab: Lab, table
 def test_what_only_validates_is_refused_where_it_would_change_something(lab: Lab, table: str) -> None:
     put_rows(lab, "a", 1)
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"mode": "direct"}, r"Checks\(validate_only=True\) does not go together with mode='direct'"),
-        (
-            {"columns": Columns(on_new="add")},
-            r"validate_only=True\) and Columns\(on_new='add'\) contradict each other",
-        ),
+        ({"mode": "direct"}, "mode='direct'"),
+        ({"columns": Columns(on_new="add")}, "Columns(on_new='add')"),
     ]
-    for arguments, message in refused:
-        with pytest.raises(ConfigError, match=message):
+    for arguments, other in refused:
+        with pytest.raises(ConfigError, match=coded("arguments-contradict", "validate_only=True", other)):
             lab.load("in/*.csv", table, **CSV, checks=Checks(validate_only=True), **arguments)
     reject: dict[str, Any] = {"data_format": "CSV", "bad_rows": Reject(), "checks": Checks(validate_only=True)}
-    with pytest.raises(ConfigError, match=r"bad_rows=Reject\(…\) needs .*t_rejected, which does not exist; load"):
+    with pytest.raises(ConfigError, match=coded("table-missing", "Reject(…)", "t_rejected")):
         lab.load("in/*.csv", table, **reject)
     lab.load("in/*.csv", table, task_id="first", **{**reject, "checks": Checks(validate_only=False)})
     put_rows(lab, "b", 2)
     assert lab.load("in/*.csv", table, task_id="again", **reject)["is_validated_only"] is True
-    with pytest.raises(
-        LoadError, match=r"partition 20130101 of .* holds rows of '.*/in/a.csv', which .* does not cover"
-    ):
+    with pytest.raises(LoadError, match=coded("partition-holds-others", "partition 20130101", "/in/a.csv'")):
         lab.load(
             "in/b.csv", table, task_id="partial", **CSV, mode="replace_partitions", checks=Checks(validate_only=True)
         )
     assert (numbers_in(lab, table), is_clean(lab)) == ([1], True)
-    with pytest.raises(ConfigError, match="does not exist; load once without it"):
+    with pytest.raises(ConfigError, match=coded("table-missing", "validate_only=True", f"{lab.database}.new")):
         lab.load("in/*.csv", f"{lab.database}.new", **CSV, checks=Checks(validate_only=True), create_table="auto")
 
 

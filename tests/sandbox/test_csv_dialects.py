@@ -11,6 +11,7 @@ from airflow_provider_ch_s3.arguments import Columns, Format, Reject
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError
 from airflow_provider_ch_s3.files.data_format import Csv
 from airflow_provider_ch_s3.modes import Append
+from tests.failures import coded
 from tests.sandbox.conftest import Lab, bag
 
 pytestmark = pytest.mark.sandbox
@@ -90,7 +91,7 @@ def test_a_null_word_is_text_where_nothing_may_be_missing(lab: Lab) -> None:
 def test_other_words_still_fail(lab: Lab) -> None:
     lab.put("in/a.csv", b"n\nNA\nn/a\n")
     table = lab.create("t", "n Nullable(UInt8)")
-    with pytest.raises(ChS3Error, match="n/a"):
+    with pytest.raises(ChS3Error, match=coded("value-does-not-fit", "n/a")):
         lab.load("in/*.csv", table, data_format={"csv": {"null_words": ["NA"]}})
     assert lab.rows(table) == []
 
@@ -138,9 +139,7 @@ def test_a_dialect_says_that_files_with_other_names_are_csv(lab: Lab) -> None:
 
 def test_a_dialect_of_other_files_is_refused(lab: Lab) -> None:
     lab.put("in/a.jsonl", b'{"id": 1}\n')
-    with pytest.raises(
-        ConfigError, match=r"data_format=Csv\(…\) says how CSV files are written, and these are JSONEachRow"
-    ):
+    with pytest.raises(ConfigError, match=coded("argument-invalid", "data_format=Csv(…)", "JSONEachRow")):
         lab.load("in/*.jsonl", lab.create("t", "id UInt8"), data_format={"csv": {"null_words": ["NA"]}})
 
 
@@ -184,7 +183,7 @@ def test_a_first_row_with_more_delimiters_than_fields(lab: Lab, text: str, argum
 def test_a_header_and_an_empty_line_have_no_row(lab: Lab) -> None:
     table = lab.create("t", "a Int64, b String")
     lab.put("in/a.csv", b"a,b\n\n")
-    with pytest.raises(ChS3Error, match="staged 0 rows, fewer than min_rows=1"):
+    with pytest.raises(ChS3Error, match=coded("rows-too-few", "0 rows", "min_rows=1")):
         lab.load("in/*", table)
 
 
@@ -197,30 +196,32 @@ def test_an_empty_line_of_one_column_is_a_row(lab: Lab) -> None:
     assert sorted(row["a"] for row in lab.rows(table)) == ["", "", "x", "y"]
 
 
+UNEVEN = ("value-does-not-fit", "fewer or more fields")
+
+
 @pytest.mark.parametrize(
     ("key", "text", "said"),
     [
-        pytest.param("in/a.csv", b"a,b\n1,x\n2\n3,z\n", "row 2 of .*a.csv", id="short"),
-        pytest.param("in/a.csv", b"a,b\n2\n3,z\n", "row 1 of .*a.csv", id="first-row-short"),
-        pytest.param("in/a.csv", b"a,b\n1,x\n2,y,z\n3,z\n", "row 2 of .*a.csv", id="long"),
-        pytest.param("in/a.csv", b"1,x\n2,y,z\n3,z\n", "3 columns without names", id="no-header"),
-        pytest.param("in/a.csv", b"a,b\n1,x\n\n3,z\n", "row 2 of .*a.csv", id="empty-in-the-middle"),
-        pytest.param("in/a.tsv", b"a\tb\n1\tx\n2\n3\tz\n", "row 2 of .*a.tsv", id="tsv"),
+        pytest.param("in/a.csv", b"a,b\n1,x\n2\n3,z\n", (*UNEVEN, "row 2 of"), id="short"),
+        pytest.param("in/a.csv", b"a,b\n2\n3,z\n", (*UNEVEN, "row 1 of"), id="first-row-short"),
+        pytest.param("in/a.csv", b"a,b\n1,x\n2,y,z\n3,z\n", (*UNEVEN, "row 2 of"), id="long"),
+        pytest.param("in/a.csv", b"1,x\n2,y,z\n3,z\n", ("structure-needed", "3 columns"), id="no-header"),
+        pytest.param("in/a.csv", b"a,b\n1,x\n\n3,z\n", (*UNEVEN, "row 2 of"), id="empty-in-the-middle"),
+        pytest.param("in/a.tsv", b"a\tb\n1\tx\n2\n3\tz\n", (*UNEVEN, "row 2 of"), id="tsv"),
     ],
 )
-def test_a_row_of_another_length_is_named(lab: Lab, key: str, text: bytes, said: str) -> None:
+def test_a_row_of_another_length_is_named(lab: Lab, key: str, text: bytes, said: tuple[str, ...]) -> None:
     table = lab.create("t", "a Int64, b String")
     lab.put(key, text)
-    with pytest.raises(ChS3Error, match=f"(?s){said}") as caught:
+    with pytest.raises(ChS3Error, match=coded(*said)):
         lab.load("in/*", table)
-    assert said.startswith("3 columns") or "a row with fewer or more fields than columns" in str(caught.value)
     assert lab.rows(table) == []
 
 
 def test_a_name_twice_is_told_before_lines_are_read_one_by_one(lab: Lab) -> None:
     table = lab.create("t", "a Int64, b String")
     lab.put("in/a.csv", b"a,b,b\n1,x,y\n")
-    with pytest.raises(ChS3Error, match="has b more than once"):
+    with pytest.raises(ChS3Error, match=coded("header-incomplete", "has b")):
         lab.load("in/*", table, bad_rows=Reject())
 
 
@@ -287,7 +288,7 @@ def test_an_odd_first_line_is_told_and_the_remedy_works(
 
 def test_a_table_is_not_made_from_an_index_without_a_name(lab: Lab) -> None:
     lab.put("in/a.csv", b",a,b\n0,1,x\n1,2,y\n")
-    with pytest.raises(ChS3Error, match="no name for field 1: an index that pandas wrote"):
+    with pytest.raises(ChS3Error, match=coded("header-incomplete", "field 1")):
         lab.load("in/*", f"{lab.database}.t", create_table="auto")
 
 
@@ -300,14 +301,14 @@ def test_lists_and_objects_with_backslashes(lab: Lab) -> None:
         {"n": 2, "l": [], "m": {}, "t": [2, []]},
     ]
     lab.put("bad/a.csv", b"""n,l,m,t\n1,"['a']]","{'k':1}","(1,[0.5])"\n""")
-    with pytest.raises(ChS3Error, match="column l"):
+    with pytest.raises(ChS3Error, match=coded("value-does-not-fit", "column l")):
         lab.load("bad/*", table, data_format=Csv(escape="\\"), task_id="bad")
 
 
 def test_an_empty_line_between_lines_with_backslashes(lab: Lab) -> None:
     table = lab.create("t", "a Int64, b String")
     lab.put("in/a.csv", b'a,b\n1,"x\\"y"\n\n')
-    with pytest.raises(ChS3Error, match=r"(?s)'' is in a row with fewer or more fields.*row 3 of .*an empty line"):
+    with pytest.raises(ChS3Error, match=coded("value-does-not-fit", "''", "fewer or more fields", "row 3 of")):
         lab.load("in/*", table, data_format=Csv(escape="\\"))
 
 
@@ -317,7 +318,7 @@ def test_a_tuple_with_a_list_may_be_left_out(lab: Lab) -> None:
     lab.put("in/a.csv", b"n,t\n1,x\n")
     lab.load("in/*", table, columns=["n"])
     assert lab.rows(table, columns="n") == [{"n": 1}]
-    with pytest.raises(ChS3Error, match="ignores what follows a list within a Tuple"):
+    with pytest.raises(ChS3Error, match=coded("type-not-convertible", "Tuple")):
         lab.load("in/*", table, mode=Append(on_loaded="load"), task_id="all")
 
 
@@ -335,7 +336,7 @@ def test_the_expression_for_a_local_time_works(lab: Lab, key: str, kind: str, te
     missing = "2,\n" if kind.startswith("Nullable") else ""
     body = f"n,v\n1,{text}\n{missing}" if key == "csv" else f'{{"n": 1, "v": "{text}"}}\n'
     lab.put(f"in/a.{key}", body.encode())
-    with pytest.raises(ChS3Error, match="say what the text means with select=") as caught:
+    with pytest.raises(ChS3Error, match=coded("value-does-not-fit", "select=")) as caught:
         lab.load("in/*", table)
     line = next(line for line in str(caught.value).splitlines() if line.startswith("say"))
     lab.load("in/*", table, select=ast.literal_eval(line.partition("select=")[2]), task_id="again")
@@ -347,7 +348,7 @@ def test_names_in_other_cases_are_told_with_bad_rows_as_without(lab: Lab, key: s
     table = lab.create("t", "a Int64, b String")
     lab.put(f"in/a.{key}", b"A,B\n1,x\n" if key == "csv" else b'{"A": 1, "B": "x"}\n')
     for number, arguments in enumerate(({}, {"bad_rows": Reject()})):
-        with pytest.raises(ChS3Error, match="a is A in the files, b is B in the files"):
+        with pytest.raises(ChS3Error, match=coded("names-differ-in-case", "a is A", "b is B")):
             lab.load("in/*", table, task_id=f"t{number}", **arguments)
 
 
@@ -380,7 +381,7 @@ def test_rows_after_a_quote_without_an_end_are_no_text(lab: Lab, name: str) -> N
     table = lab.create("t", columns)
     lab.put("in/a.csv", text.encode())
     with pytest.raises(
-        ChS3Error, match=r"(?s)column v: 'abc(\\\\r)? .*y.* a quote without an end.*\nrow 2\b.*close the quote"
+        ChS3Error, match=coded("value-does-not-fit", "column v: 'abc", "quote without an end", "row 2 ")
     ):
         lab.load("in/*", table, **arguments)
     assert lab.rows(table) == []
@@ -404,7 +405,7 @@ def test_texts_of_several_lines_are_loaded(lab: Lab) -> None:
 def test_a_text_that_ends_like_a_row_is_loaded_if_it_is_meant(lab: Lab) -> None:
     table = lab.create("t", "v String")
     lab.put("in/a.csv", b'v\n"x\ny\n"\n')
-    with pytest.raises(ChS3Error, match="if the text is meant so, give select=") as caught:
+    with pytest.raises(ChS3Error, match=coded("value-does-not-fit", "select=")) as caught:
         lab.load("in/*", table)
     line = next(line for line in str(caught.value).splitlines() if line.startswith("close"))
     lab.load("in/*", table, select=ast.literal_eval(line.partition("select=")[2]), task_id="meant")
@@ -414,5 +415,5 @@ def test_a_text_that_ends_like_a_row_is_loaded_if_it_is_meant(lab: Lab) -> None:
 def test_an_expression_that_fails_for_a_missing_value_names_the_row(lab: Lab) -> None:
     table = lab.create("t", "n Int32, v Nullable(Date32)")
     lab.put("in/a.csv", b"n,v\n1,31.12.2024\n2,\n")
-    with pytest.raises(ChS3Error, match="row 2 below the header"):
+    with pytest.raises(ChS3Error, match=coded("value-does-not-fit", "row 2 below the header")):
         lab.load("in/*", table, select={"v": "toDate32(parseDateTime(v, '%d.%m.%Y'))"})

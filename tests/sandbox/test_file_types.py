@@ -19,6 +19,7 @@ import pytest
 
 from airflow_provider_ch_s3.arguments import Columns, Format
 from airflow_provider_ch_s3.errors import ChS3Error, SourceError
+from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.topologies import topologies
@@ -212,7 +213,7 @@ class TestOnOneNode:
         table = lab.create("t", "v Int64, w Nullable(Int64)")
         lab.put("in/1", write(pa.table({"v": SMALL})))
         lab.put("in/2", write(pa.table({"v": SMALL, "w": WIDE})))
-        with pytest.raises(SourceError, match=r"'in/2' has a column 'w', and 'in/1' has none"):
+        with pytest.raises(SourceError, match=coded("files-lack-column", "'in/2'", "'w'", "'in/1'")):
             lab.load("in/*", table, data_format=data_format)
         lab.load("in/*", table, data_format=data_format, columns=["v"])
         assert bag(lab.rows(table)) == bag({"v": v, "w": None} for v in (1, -7, 1, -7))
@@ -244,7 +245,7 @@ class TestOnOneNode:
         table = lab.create("t", "v Int64, w Int64")
         write(lab, "in/1.avro", "Avro", "toInt64(1) AS v")
         write(lab, "in/2.avro", "Avro", "toInt64(2) AS v, toInt64(3) AS w")
-        with pytest.raises(ChS3Error, match=r"'in/2\.avro' has a column 'w', and 'in/1\.avro' has none"):
+        with pytest.raises(ChS3Error, match=coded("files-lack-column", "'in/2.avro'", "'w'", "'in/1.avro'")):
             lab.load("in/*", table)
         lab.load("in/*", table, columns=Columns(on_missing="default"))
         assert bag(lab.rows(table)) == bag([{"v": 1, "w": 0}, {"v": 2, "w": 3}])
@@ -255,7 +256,9 @@ class TestOnOneNode:
         table = lab.create("t", "v Int64")
         lab.put_parquet("in/1", {"v": SMALL})
         lab.put_parquet("in/2", {"v": WIDE})
-        with pytest.raises(SourceError, match=r"reads column 'v' as Int32, but it is Nullable\(Int64\) in 'in/2'"):
+        with pytest.raises(
+            SourceError, match=coded("structure-invalid", "'v'", "Int32", "Nullable(Int64)", "'in/2'")
+        ):
             lab.load("in/*", table, data_format=Format(data_format, structure="v Int32"))
         lab.load("in/*", table, data_format=Format(data_format, structure="v Int64"))
         assert bag(lab.rows(table)) == bag({"v": v} for v in (1, -7, 2**40, 5_000_000_000))

@@ -21,6 +21,7 @@ from airflow_provider_ch_s3.errors import ClusterError, ConfigError, ServerError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.sql.nodes import on_cluster
 from ch_s3_lab.sandbox.info import Sandbox
+from tests.failures import coded
 
 pytestmark = pytest.mark.sandbox
 
@@ -100,7 +101,7 @@ def test_test_connection_checks_the_ledger_as_loads_do(
 
 
 def test_an_unknown_cluster_lists_the_known_ones(make_hook: MakeHook, ch_s3_sandbox: Sandbox) -> None:
-    with pytest.raises(ClusterError, match=f"no cluster 'nope' .* it knows .*{ch_s3_sandbox.cluster}"):
+    with pytest.raises(ClusterError, match=coded("cluster-unknown", "'nope'", ch_s3_sandbox.cluster)):
         _ = make_hook({"cluster": "nope"}).cluster_spec
 
 
@@ -192,7 +193,9 @@ def test_an_endpoint_that_is_away_is_named_and_the_others_are_served(
 ) -> None:
     first, _, third = (f"127.0.0.1:{port}" for port in ch_s3_sandbox.http_ports)
     hook = make_hook({"http_endpoints": [first, "127.0.0.1:1", third]})
-    with pytest.raises(ServerUnreachableError, match=r"ClickHouse at 127\.0\.0\.1:1: .*Connection refused"):
+    with pytest.raises(
+        ServerUnreachableError, match=coded("server-unreachable", "127.0.0.1:1", "Connection refused")
+    ):
         hook.run_ddl(f"CREATE TABLE {ch_s3_database}.t (a Int8) ENGINE = MergeTree ORDER BY a")
     exists = [ch_s3_sandbox.query(f"EXISTS TABLE {ch_s3_database}.t", node=node)[0]["result"] for node in range(3)]
     assert exists == [1, 0, 1]
@@ -303,5 +306,5 @@ def test_sql_operator_and_airflow_find_the_hook_by_its_connection(make_hook: Mak
 
 
 def test_a_wrong_field_stops_before_anything_is_sent(make_hook: MakeHook) -> None:
-    with pytest.raises(ConfigError, match="connection 'ch': vcpus_per_node is 'many'"):
+    with pytest.raises(ConfigError, match=coded("connection-invalid", "'ch'", "vcpus_per_node", "'many'")):
         _ = make_hook({"vcpus_per_node": "many"}).cluster_spec

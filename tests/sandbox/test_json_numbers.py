@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error
 from ch_s3_lab.sandbox import Sandbox
+from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab, lab_in
 
@@ -71,9 +72,8 @@ def test_numbers_that_are_kept(lab: Lab, data_format: str) -> None:
 def test_a_number_that_would_be_rounded_is_refused(lab: Lab, data_format: str, number: str) -> None:
     table = create(lab, data_format)
     put(lab, data_format, f'{{"a":[{{"b":{number}}}]}}')
-    with pytest.raises(ChS3Error, match=r"column [vn]: .* (is not a valid|does not fit) \S+") as told:
+    with pytest.raises(ChS3Error, match=coded("value-does-not-fit", "column ", number)):
         lab.load("in/*", table)
-    assert number in told.value.sentence
     assert lab.rows(table) == []
 
 
@@ -95,7 +95,7 @@ def test_a_number_that_would_be_rounded_is_refused(lab: Lab, data_format: str, n
 def test_what_would_become_something_else_is_refused(lab: Lab, text: str) -> None:
     table = create(lab, "jsonl")
     put(lab, "jsonl", text)
-    with pytest.raises(ChS3Error, match=r"column [vn]: .*\n.*\n.*\n.*would not all stay"):
+    with pytest.raises(ChS3Error, match=coded("value-does-not-fit", "column ", "would not all stay")):
         lab.load("in/*", table)
     assert lab.rows(table) == []
 
@@ -167,7 +167,7 @@ def test_untyped_values(engine: tuple[float, Sandbox], monkeypatch: pytest.Monke
     ]
     for number, line in enumerate(bad):
         lab.put(f"bad{number}/a.jsonl", line.encode())
-        with pytest.raises(ChS3Error, match=r"column [vlmtsk]: .* (is not a valid|does not fit)"):
+        with pytest.raises(ChS3Error, match=coded("value-does-not-fit", "column ")):
             lab.load(f"bad{number}/*", table, task_id=f"bad{number}")
     assert len(lab.rows(table)) == len(texts)
 
@@ -192,7 +192,7 @@ def test_typed_paths_of_text_in_typed_files_are_refused(lab: Lab, kind: str) -> 
     table = lab.create("t", f"v {kind}")
     text = '{"a":3.7}'
     lab.put_parquet("in/a.parquet", {"v": [[text] if kind.startswith("Array") else text]})
-    with pytest.raises(ChS3Error, match="ClickHouse would convert its typed paths in its own ways"):
+    with pytest.raises(ChS3Error, match=coded("type-not-convertible", "typed paths")):
         lab.load("in/*", table)
 
 
@@ -203,7 +203,7 @@ def test_whole_objects_keep_their_numbers(lab: Lab) -> None:
     lab.load("in/*", table, data_format="JSONAsObject", select={"v": "json"})
     assert lab.rows(table) == [{"v": {"a": 0.25}}]
     lab.put("bad/a.jsonl", b'{"a":0.1234567890123456789}\n')
-    with pytest.raises(ChS3Error, match=r"0\.1234567890123456789"):
+    with pytest.raises(ChS3Error, match=coded("value-does-not-fit", "0.1234567890123456789")):
         lab.load("bad/*", table, data_format="JSONAsObject", select={"v": "json"}, task_id="bad")
 
 

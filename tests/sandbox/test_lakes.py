@@ -114,7 +114,7 @@ class InClickHouse:
         self._load(mode="replace_table")
 
     def truncate(self) -> None:
-        with pytest.raises(SourceError, match=r"has no rows.* TRUNCATE the ClickHouse table as well"):
+        with pytest.raises(SourceError, match=coded("no-file-matches", "TRUNCATE the ClickHouse table")):
             self._load(mode="replace_table")
         self.lab.everywhere(f"TRUNCATE TABLE {self.lab.database}.t")
 
@@ -235,7 +235,7 @@ def test_removed_rows_are_refused_until_the_table_is_replaced(lab: Lab, lake: La
     lab.load(LOCATION, table, task_id="first")
     lake.delete("id = 3")
     lake.append(orders(7))
-    with pytest.raises(SnapshotError, match=r"removed rows.*mode='replace_table'"):
+    with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "mode='replace_table'")):
         lab.load(LOCATION, table, task_id="second")
     assert len(loaded(lab)) == 6
     lab.load(LOCATION, table, task_id="third", mode="replace_table")
@@ -251,14 +251,12 @@ def test_an_emptied_table_is_truncated_by_hand(lab: Lab, lake: Lake) -> None:
     lake.append(orders(1, 2))
     lab.load(LOCATION, table, task_id="first")
     lake.delete("id > 0")
-    with pytest.raises(SnapshotError, match=r"removed rows.*mode='replace_table'"):
+    with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "mode='replace_table'")):
         lab.load(LOCATION, table, task_id="append")
-    has_no_rows = (
-        r"^snapshot 'latest' of s3://\S+ has no rows, .* TRUNCATE the ClickHouse table as well.*replace_table"
-    )
-    with pytest.raises(SourceError, match=has_no_rows):
+    has_no_rows = ("'latest'", "s3://", "TRUNCATE the ClickHouse table", "replace_table")
+    with pytest.raises(SourceError, match=coded("no-file-matches", *has_no_rows)):
         lab.load(LOCATION, table, task_id="replace", **replace)
-    with pytest.raises(SnapshotError, match=rf"{has_no_rows}.*; {table} still has rows \[no-file-matches\]$"):
+    with pytest.raises(SnapshotError, match=coded("no-file-matches", *has_no_rows, f"{table} still has rows")):
         lab.load(LOCATION, table, task_id="allowed", arrivals=Arrivals(on_none="succeed"), **replace)
     assert len(loaded(lab)) == 2
     lab.everywhere(f"TRUNCATE TABLE {lab.database}.t")
@@ -266,7 +264,7 @@ def test_an_emptied_table_is_truncated_by_hand(lab: Lab, lake: Lake) -> None:
         lab.load(LOCATION, table, task_id="empty", arrivals=Arrivals(on_none="succeed"), **replace)["query_id"] == ""
     )
     lake.append(orders(3))
-    with pytest.raises(SnapshotError, match=r"removed rows.*mode='replace_table'"):
+    with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "mode='replace_table'")):
         lab.load(LOCATION, table, task_id="append")
     lab.load(LOCATION, table, task_id="replace", **replace)
     lake.append(orders(4))
@@ -316,7 +314,7 @@ def test_another_table_at_the_same_location_is_refused(
         lab.s3.delete_object(Bucket=lab.bucket, Key=found["Key"])
     other = type(lake)(server, lab.uri(LOCATION), tmp_path)
     other.append(orders(2))
-    with pytest.raises(SnapshotError, match=r"is another one than .*replace_table"):
+    with pytest.raises(SnapshotError, match=coded("lake-table-replaced", "replace_table")):
         lab.load(LOCATION, table, task_id="b")
 
 
@@ -349,7 +347,7 @@ def test_a_first_load_that_broke_off_is_completed_before_newer_snapshots(lab: La
         lake.append(orders(n))
     begun, first = lake.snapshot, first_id(lab)
     checks = {"only the first": f"countIf(id != {first}) = 0"}
-    with pytest.raises(CheckFailedError, match="only the first"):
+    with pytest.raises(CheckFailedError, match=coded("check-failed", "only the first")):
         lab.load(LOCATION, table, task_id="a", chunks=Chunks(max_files=1), checks=checks)
     assert [row["id"] for row in loaded(lab)] == [first]
     lake.compact()
@@ -639,7 +637,8 @@ def test_partitions_have_the_types_of_the_lake_and_not_those_that_their_text_loo
     lab.load(LOCATION, other, columns=["id"], select={"digits": "repeat(digit, 2)"})
     assert {row["digits"] for row in lab.rows(f"{lab.database}.other")} == {"11"}
     lake.append([{**orders(4)[0], "code": None, **rest}])
-    with pytest.raises(SourceError, match="code"):  # the column has no NULL, as no value was missing
+    # the column has no NULL, as no value was missing
+    with pytest.raises(SourceError, match=coded("value-does-not-fit", "code")):
         lab.load(LOCATION, f"{lab.database}.new", task_id="third", **new)
 
 
@@ -767,7 +766,7 @@ def test_rows_that_were_replaced_in_part_are_no_snapshot_to_add_to(lab: Lab, lak
     condition = "city = 'Bergen'"
     lab.load(LOCATION, table, task_id="second", where=condition, mode=ReplaceWhere(condition))
     assert sorted(row["id"] for row in loaded(lab)) == [0, 2, 3]  # 4 is of Oslo
-    with pytest.raises(SnapshotError, match="have replaced some of the ClickHouse table's"):
+    with pytest.raises(SnapshotError, match=coded("snapshot-unrelated", "replace_where")):
         lab.load(LOCATION, table, task_id="third")
     lab.load(LOCATION, table, task_id="fourth", mode="replace_table")
     lake.append(orders(5))
@@ -782,10 +781,10 @@ def test_data_files_that_are_gone_or_replaced_are_missed(lab: Lab, lake: Lake) -
     lake.append(orders(*range(4, 6)))
     key, other = sorted(data_files(lab))
     lab.s3.copy_object(Bucket=lab.bucket, Key=key, CopySource={"Bucket": lab.bucket, "Key": other})
-    with pytest.raises(SourceError, match=r"count 6 rows in 2 data files, and the footers .* there [48];"):
+    with pytest.raises(SourceError, match=coded("lake-counts-differ", "6 rows in 2 data files")):
         lab.load(LOCATION, table)
     lab.s3.delete_object(Bucket=lab.bucket, Key=key)
-    with pytest.raises(SourceError, match=rf"404: while reading '{key}'.*snapshot {lake.snapshot} were removed"):
+    with pytest.raises(SourceError, match=coded("file-changed-meanwhile", "404", key, f"snapshot {lake.snapshot}")):
         lab.load(LOCATION, table)
     assert loaded(lab) == []
 
@@ -802,7 +801,9 @@ def test_added_files_that_were_compacted_and_vacuumed(lab: Lab, lake: Lake) -> N
     lab.s3.delete_object(Bucket=lab.bucket, Key=added)
     for n in (3, 4):  # a newer snapshot does not help
         lake.append(orders(n))
-        with pytest.raises(SourceError, match=r"404.*was probably compacted .*VACUUM.*mode='replace_table'"):
+        with pytest.raises(
+            SourceError, match=coded("file-changed-meanwhile", "404", "VACUUM", "mode='replace_table'")
+        ):
             lab.load(LOCATION, table, task_id=f"added{n}")
     lab.load(LOCATION, table, task_id="all", mode="replace_table")
     lake.append(orders(5))
@@ -840,7 +841,7 @@ def test_more_files_than_a_statement_can_name(lab: Lab, lake: Lake) -> None:
     for n in range(3):
         lake.append(orders(n))
     lab.monkeypatch.setattr(source, "MAX_LISTED_FILES", 2)
-    with pytest.raises(ConfigError, match="has 3 data files, which are too many to name in one INSERT"):
+    with pytest.raises(ConfigError, match=coded("files-too-many", "3 data files")):
         lab.load(LOCATION, table, mode="replace_table")
     lab.load(LOCATION, f"{lab.database}.new", create_table="auto")
     assert bag(lab.rows(f"{lab.database}.new_local")) == bag(lake.rows())
@@ -857,7 +858,7 @@ def test_more_files_than_a_statement_can_name(lab: Lab, lake: Lake) -> None:
     ],
 )
 def test_arguments_about_folders_are_refused(lab: Lab, lake: Lake, arguments: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"has no meaning for a lake table.*remove it"):
+    with pytest.raises(ConfigError, match=coded("argument-without-effect", "lake table")):
         lab.load(LOCATION, make_table(lab), **arguments)
 
 

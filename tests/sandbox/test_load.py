@@ -366,7 +366,7 @@ class TestNarrowing:
     def test_a_value_that_does_not_fit_fails(self, lab: Lab, table_type: str, values: pa.Array) -> None:
         local = lab.create("t", f"n {table_type}")
         lab.put_parquet("in/a.parquet", {"n": values})
-        with pytest.raises((LoadError, SourceError), match=r"CANNOT_CONVERT_TYPE|CANNOT_INSERT|cannot be converted"):
+        with pytest.raises((LoadError, SourceError), match=coded("value-does-not-fit", "column n:")):
             lab.load("in/a.parquet", local)
         assert lab.rows(local) == []
 
@@ -386,7 +386,7 @@ class TestNarrowing:
     def test_text_that_does_not_fit_fails(self, lab: Lab, key: str, text: str, table_type: str) -> None:
         local = lab.create("t", f"n {table_type}, m UInt8 DEFAULT 0")
         lab.put(key, text.encode())
-        with pytest.raises((LoadError, SourceError), match=r"CANNOT_\w+|INCORRECT_DATA"):
+        with pytest.raises((LoadError, SourceError), match=coded("value-does-not-fit", "column n:")):
             lab.load(key, local)
         assert lab.rows(local) == []
 
@@ -404,7 +404,9 @@ class TestNarrowing:
     def test_a_structure_of_the_user_narrows_no_more_than_the_table(self, lab: Lab) -> None:
         local = lab.create("t", "n UInt16")
         lab.put("in/a.csv", b"70000\n")
-        with pytest.raises((LoadError, SourceError), match="CANNOT_CONVERT_TYPE"):
+        with pytest.raises(
+            (LoadError, SourceError), match=coded("value-does-not-fit", "column n: '70000'", "UInt16")
+        ):
             lab.load("in/a.csv", local, data_format=Format(structure="n Int64"))
         assert lab.rows(local) == []
 
@@ -412,7 +414,7 @@ class TestNarrowing:
     def test_a_path_value_that_does_not_fit_fails(self, lab: Lab) -> None:
         local = lab.create("t", "hour UInt8, n UInt8")
         lab.put("in/hour=300/a.csv", b"n\n1\n")
-        said = r"(?s)column hour: '300' is not a valid UInt8\nin the folder hour=300 of .*widen the column"
+        said = coded("value-does-not-fit", "column hour: '300'", "UInt8", "folder hour=300 of")
         with pytest.raises((LoadError, SourceError), match=said):
             lab.load("in/hour=*/a.csv", local)
         assert lab.rows(local) == []
@@ -439,7 +441,7 @@ class TestNarrowing:
         # a plain conversion of Nullable(String), which every Parquet writer writes, would turn it into NULL
         local = lab.create("t", f"v {table_type}")
         lab.put_parquet("in/a.parquet", {"v": [None, cell]})
-        with pytest.raises((LoadError, SourceError), match=r"Cannot (parse|read)|after eof"):
+        with pytest.raises((LoadError, SourceError), match=coded("value-does-not-fit", "column v:")):
             lab.load("in/a.parquet", local)
         assert lab.rows(local) == []
 
@@ -530,7 +532,7 @@ class TestNarrowing:
     ) -> None:
         local = lab.create("t", f"v {table_type}")
         lab.put_parquet("in/a.parquet", {"v": values})
-        with pytest.raises(TargetError, match=rf"ClickHouse would silently .*{loss}.*select=\{{'v'"):
+        with pytest.raises(TargetError, match=coded("type-not-convertible", loss, "select={'v'")):
             lab.load("in/*", local)
         assert lab.inserts() == []
 
@@ -548,7 +550,7 @@ class TestNull:
         lab.put_parquet("in/a.parquet", {"n": pa.array([1, None], pa.uint64())})
         with pytest.raises(
             MisfitError,
-            match=r"(?s)column n: a value is missing or empty, and UInt64 is not Nullable\nrow 2 of .* NULL",
+            match=coded("value-does-not-fit", "column n:", "UInt64", "row 2 of"),
         ):
             lab.load("in/a.parquet", local, task_id="strict")
         assert lab.rows(local) == []
@@ -572,7 +574,7 @@ class TestNull:
     def test_a_missing_value_in_text_fails(self, lab: Lab, key: str, text: str, table_type: str) -> None:
         local = lab.create("t", f"m UInt8, n {table_type}")
         lab.put(key, text.encode())
-        with pytest.raises((LoadError, SourceError), match="Cannot convert NULL value to non-Nullable type"):
+        with pytest.raises((LoadError, SourceError), match=coded("value-does-not-fit", "column n:", "NULL")):
             lab.load(key, local)
         assert lab.rows(local) == []
 
@@ -618,7 +620,7 @@ class TestFilesThatDiffer:
         lab.put("in/x", write(pa.table({"a": [1], "b": [2]})))
         lab.put("in/y", write(pa.table({"a": [3], "B": [4]})))
         data_format = {parquet_file: "Parquet", orc_file: "ORC", arrow_ipc_file: "Arrow"}[write]
-        with pytest.raises((LoadError, SourceError), match=r"'in/x' has a column 'b', and 'in/y' has none"):
+        with pytest.raises((LoadError, SourceError), match=coded("files-lack-column", "'in/x'", "'b'", "'in/y'")):
             lab.load("in/*", local, data_format=data_format)
 
     @pytest.mark.thorough
@@ -870,7 +872,9 @@ def test_what_the_load_takes_is_not_shown_as_a_misfit(lab: Lab) -> None:
     table = lab.create("t", "n UInt16")
     lab.put("in/a.parquet", parquet_file(pa.table({"n": [None, 5, 70_000], "code": ["1", "2", "3"]})))
     how: dict[str, Any] = {"columns": Columns(["n"], on_new="ignore"), "settings": {"insert_null_as_default": 1}}
-    with pytest.raises((LoadError, SourceError), match=r"column n: '70000' is not a valid UInt16\nrow 3 of "):
+    with pytest.raises(
+        (LoadError, SourceError), match=coded("value-does-not-fit", "column n: '70000'", "UInt16", "row 3 of")
+    ):
         lab.load("in/*", table, **how)
     lab.put("in/a.parquet", parquet_file(pa.table({"n": [4, 5], "code": ["1", "x"]})))
     with pytest.raises(MisfitError) as failed:
@@ -928,6 +932,7 @@ def test_the_folder_whose_value_does_not_fit_is_named(lab: Lab, kind: str, good:
     table = lab.create("t", f"n Int32, v {kind}")
     for text in (good, bad):
         lab.put(f"in/v={text}/a.csv", b"n\n1\n")
-    said = rf"(?s)column v: '{bad.replace('%20', ' ')}' .*in the folder v={bad} of s3://{lab.bucket}/in/v={bad}/a.csv"
+    value, file = bad.replace("%20", " "), f"s3://{lab.bucket}/in/v={bad}/a.csv"
+    said = coded("value-does-not-fit", f"column v: '{value}'", f"folder v={bad} of {file}")
     with pytest.raises(ChS3Error, match=said):
         lab.load("in/**", table)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error
+from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
 
@@ -133,7 +134,7 @@ def test_an_element_that_does_not_fit_names_its_column(lab: Lab, data_format: st
     line = '{{"n":1,"v":{}}}\n' if data_format == "jsonl" else '1,"{}"\n'
     lab.put(f"in/a.{data_format}", "".join(line.format(v) for v in ("[1,200]", "[1,300]")).encode())
     with pytest.raises(
-        ChS3Error, match=r"column v: .\[\W*1\W+300\W*\]. is not a valid Array\(UInt8\)\nrow 2 of s3://"
+        ChS3Error, match=coded("value-does-not-fit", "column v:", "300", "Array(UInt8)", "row 2 of s3://")
     ):
         lab.load("in/*", table)
 
@@ -160,9 +161,11 @@ def test_values_too_deep_are_loaded_as_text(lab: Lab) -> None:
     kind, value = nest(101)
     lab.put("in/a.jsonl", f'{{"v":{value}}}\n'.encode())
     table = lab.create("t", f"v {kind}")
-    with pytest.raises(ChS3Error, match=r"'v' of \S+ is nested 101 levels deep.*make it a String"):
+    with pytest.raises(ChS3Error, match=coded("nesting-too-deep", "'v'", "101 levels", "make it a String")):
         lab.load("in/*", table)
-    with pytest.raises(ChS3Error, match=r"'v' of \S+ is nested 101 levels deep.*create the table with a String"):
+    with pytest.raises(
+        ChS3Error, match=coded("nesting-too-deep", "'v'", "101 levels", "create the table with a String")
+    ):
         lab.load("in/*", "made", create_table={"distributed": False})
     text = lab.create("text", "v String")
     lab.load("in/*", text)

@@ -22,6 +22,7 @@ from airflow_provider_ch_s3.load import staged
 from airflow_provider_ch_s3.load.removal import remove_gone
 from airflow_provider_ch_s3.modes import Append, Merge, ReplacePartitions
 from airflow_provider_ch_s3.request import LoadRequest
+from tests.failures import coded
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before, is_clean
 from tests.sandbox.test_provenance import BY_TENS, COLUMNS, FILES, origins, put
@@ -275,14 +276,14 @@ def test_rows_that_a_merge_relied_on_stay(lab: Lab) -> None:
     merged = before | {5: "m.csv"}
     assert files(lab, table) == merged
     put(lab, "in/a.csv", 2)
-    with pytest.raises(LoadError, match=r"merged files into \S+ after \S+, and left out rows"):
+    with pytest.raises(LoadError, match=coded("later-load-depends", "left out rows")):
         lab.load("in/*.csv", table, task_id="changed", **REPLACING)
     put(lab, "in/a.csv", 1, 2, 11)
     delete(lab, "in/b.csv")
-    with pytest.raises(LoadError, match=r"merged files into \S+ after \S+, and left out rows"):
+    with pytest.raises(LoadError, match=coded("later-load-depends", "left out rows")):
         lab.load("in/*.csv", table, task_id="gone", **REMOVING)
     put(lab, "more/in/m.csv", 5)
-    with pytest.raises(LoadError, match=r"merged files into .* what it replaced or left out would be missing"):
+    with pytest.raises(LoadError, match=coded("later-load-depends", "would be missing")):
         lab.load("more/in/*.csv", table, task_id="merged", **REPLACING)
     assert files(lab, table) == merged
     assert is_clean(lab)
@@ -345,15 +346,15 @@ def test_a_list_that_breaks_off_removes_nothing(lab: Lab) -> None:
         def __init__(self, store: ObjectStore) -> None:
             self.store, self.access = store, store.access
 
-        def list_files(self, pattern: SourcePattern) -> Iterator[SourceFile]:
-            yield from islice(self.store.list_files(pattern), 1)
+        def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
+            yield from islice(self.store.list_files(pattern, after=after), 1)
             raise SourceError("a-code", "the store is gone")
 
     def remove(site: Site, find_target: Any) -> None:
         remove_gone(dataclasses.replace(site, store=Unreliable(site.store)), find_target)  # type: ignore[arg-type]
 
     lab.monkeypatch.setattr(staged, "remove_gone", remove)
-    with pytest.raises(SourceError, match="the store is gone"):
+    with pytest.raises(SourceError, match=coded("a-code", "the store is gone")):
         lab.load("in/*.csv", table, task_id="second", **REMOVING)
     assert files(lab, table) == before
     assert is_clean(lab)
@@ -377,20 +378,22 @@ def test_a_removal_that_is_killed_is_finished_by_a_retry(lab: Lab, when: str) ->
 def test_what_cannot_be_replaced(lab: Lab) -> None:
     table = lab.create("t", COLUMNS, BY_TENS)
     put(lab, "in/a.csv", 1)
-    with pytest.raises(ConfigError, match=r"give provenance=\{'source_file': 'path', 'load_id': 'load'\}"):
+    with pytest.raises(
+        ConfigError, match=coded("provenance-needed", "provenance={'source_file': 'path', 'load_id': 'load'}")
+    ):
         lab.load("in/*.csv", table, **{**REPLACING, "provenance": {"source_file": "path"}})
-    with pytest.raises(ConfigError, match="needs on_changed='replace'"):
+    with pytest.raises(ConfigError, match=coded("argument-missing", "on_changed='replace'")):
         lab.load("in/*.csv", table, mode=Append(on_missing="delete"), **FILES)
     silent = {**FILES, "provenance": None, "columns": Columns(on_missing="default")}
     lab.load("in/*.csv", table, task_id="silent", **silent)
     put(lab, "in/a.csv", 2)
     for is_only_validated in (True, False):
-        with pytest.raises(LoadError, match="nothing says that source_file and load_id tell its rows from others"):
+        with pytest.raises(LoadError, match=coded("file-rows-unknown", "source_file and load_id")):
             lab.load("in/*.csv", table, checks=Checks(validate_only=is_only_validated), **REPLACING)
     assert files(lab, table) == {1: ""}
     lab.everywhere(f"ALTER TABLE {table} DROP COLUMN load_id")
     with pytest.raises(
-        TargetError, match=r"which \S+ lacks; run ALTER TABLE \S+ ADD COLUMN .*load_id.* on every node"
+        TargetError, match=coded("provenance-columns-missing", "ALTER TABLE", "load_id", "every node")
     ):
         lab.load("in/*.csv", table, task_id="lacking", **REPLACING)
     assert is_clean(lab)
@@ -435,6 +438,6 @@ def test_on_replicas(replicated_lab: Lab) -> None:
     put(lab, "more/in/m.csv", 5)
     lab.load("more/in/*.csv", renamed, task_id="merge", mode=Merge(key=["n"]), **FILES)
     put(lab, "in/b.csv", 13)
-    with pytest.raises(LoadError, match=r"merged files into \S+ after \S+, and left out rows"):
+    with pytest.raises(LoadError, match=coded("later-load-depends", "left out rows")):
         lab.load("in/*.csv", renamed, task_id="fourth", **REPLACING)
     assert files(lab, renamed) == {12: "b.csv", 5: "m.csv", 19: ""}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import SourceError
+from tests.failures import coded
 from tests.sandbox.conftest import Freeze, Lab, bag
 from tests.sandbox.few import EVEN_AND_ODD, FEW, OTHER, make_table, put_numbers
 from tests.sandbox.gates import Gate
@@ -78,7 +79,7 @@ class TestTriggeredAgain:
         load_long_ago(lab, table)
         put_numbers(lab, "in/0.csv", OTHER)
         delete_and_trigger_again(lab)
-        with pytest.raises(SourceError, match="changed since it was loaded"):
+        with pytest.raises(SourceError, match=coded("file-changed")):
             lab.load("in/*.csv", table)
         assert bag(lab.rows(table)) == bag(FEW)
 

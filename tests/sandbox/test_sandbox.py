@@ -22,6 +22,7 @@ from ch_s3_lab.pytest import Query
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 from ch_s3_lab.sandbox.launch import running_sandbox
 from ch_s3_lab.sandbox.lock import lock_owner
+from tests.failures import coded
 from tests.processes import alive
 
 pytestmark = pytest.mark.sandbox
@@ -91,7 +92,7 @@ class TestCluster:
     @pytest.mark.parametrize("password", ["guessed", ""])
     def test_wrong_password_is_refused(self, ch_s3_sandbox: Sandbox, password: str) -> None:
         guess = replace(ch_s3_sandbox, password=password)
-        with pytest.raises(ServerError, match="AUTHENTICATION_FAILED") as caught:
+        with pytest.raises(ServerError, match=coded("server-error", "AUTHENTICATION_FAILED")) as caught:
             guess.query("SELECT 1")
         assert caught.value.server_code == 516
 
@@ -132,12 +133,12 @@ class TestObjectStore:
         assert self.count(ch_s3_query, arguments) == 2
 
     def test_wrong_secret_is_refused(self, ch_s3_query: Query, ch_s3_sandbox: Sandbox, url: str) -> None:
-        with pytest.raises(ServerError, match="SignatureDoesNotMatch") as caught:
+        with pytest.raises(ServerError, match=coded("server-error", "SignatureDoesNotMatch")) as caught:
             self.count(ch_s3_query, f"'{url}', '{ch_s3_sandbox.s3_access_key}', 'wrong', 'CSV', 'x Int64'")
         assert caught.value.server_code == 499
 
     def test_unknown_access_key_is_refused(self, ch_s3_query: Query, url: str) -> None:
-        with pytest.raises(ServerError, match="InvalidAccessKeyId"):
+        with pytest.raises(ServerError, match=coded("server-error", "InvalidAccessKeyId")):
             self.count(ch_s3_query, f"'{url}', 'AKIAUNKNOWN', 'wrong', 'CSV', 'x Int64'")
 
     def test_anonymous_reads_are_for_the_public_bucket(
@@ -146,12 +147,12 @@ class TestObjectStore:
         ch_s3_client.put_object(Bucket="public", Key="test/x.csv", Body=b"7\n")
         public = f"{ch_s3_sandbox.s3_endpoint}/public/test/*.csv"
         assert self.count(ch_s3_query, f"'{public}', NOSIGN, 'CSV', 'x Int64'") == 1
-        with pytest.raises(ServerError, match="AccessDenied"):
+        with pytest.raises(ServerError, match=coded("server-error", "AccessDenied")):
             self.count(ch_s3_query, f"'{url}', NOSIGN, 'CSV', 'x Int64'")
 
     def test_anonymous_writes_are_refused(self, ch_s3_query: Query, ch_s3_sandbox: Sandbox) -> None:
         url = f"{ch_s3_sandbox.s3_endpoint}/public/w.csv"
-        with pytest.raises(ServerError, match="Access Denied"):
+        with pytest.raises(ServerError, match=coded("server-error", "Access Denied")):
             ch_s3_query(f"INSERT INTO FUNCTION s3('{url}', NOSIGN, 'CSV', 'x Int64') SELECT 1")
 
     def test_the_stores_reset_is_not_reachable(self, ch_s3_sandbox: Sandbox) -> None:
@@ -275,7 +276,7 @@ class TestFailedStart:
         library.write_text("not a library")
         config = SandboxConfig(shards=2, directory=directory, library=library)
         with (
-            pytest.raises(SandboxError, match=r"node[123] ended during startup") as caught,
+            pytest.raises(SandboxError, match=coded("sandbox-not-started", "node")) as caught,
             running_sandbox(config),
         ):
             pass
@@ -289,8 +290,9 @@ class TestFailedStart:
         (directory / "node1" / "data").mkdir(parents=True)
         (directory / "node1" / "data" / "metadata").write_text("a file, not a directory")
         config = SandboxConfig(shards=2, directory=directory)
-        with pytest.raises(SandboxError, match=r"DB::Exception|filesystem error"), running_sandbox(config):
+        with pytest.raises(SandboxError, match=coded("sandbox-not-started")) as caught, running_sandbox(config):
             pass
+        assert any(words in caught.value.sentence for words in ("DB::Exception", "filesystem error"))
         assert (directory / "node1" / "data" / "metadata").read_text() == "a file, not a directory"
         assert not (directory / "node2").exists()
         assert processes_in(directory) == []

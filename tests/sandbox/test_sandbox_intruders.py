@@ -13,6 +13,7 @@ import pytest
 from ch_s3_lab.errors import SandboxError
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 from ch_s3_lab.sandbox.supervisor import supervise
+from tests.failures import coded
 
 pytestmark = pytest.mark.sandbox
 
@@ -113,5 +114,5 @@ def test_a_directory_of_somebody_else_is_refused(tmp_path: Path, owner: int, mod
     os.chown(directory, owner, -1)
     directory.chmod(mode)
     config = SandboxConfig(shards=1, directory=directory, library=Path("/nonexistent"))
-    with pytest.raises(SandboxError, match="belongs to another user, or others may write to it"):
+    with pytest.raises(SandboxError, match=coded("directory-unusable")):
         supervise(config, on_ready=lambda _: None)

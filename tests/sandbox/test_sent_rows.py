@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.modes import Merge
+from tests.failures import coded
 from tests.sandbox.conftest import Lab, bag
 from tests.sandbox.test_replicas import lab
 from tests.sandbox.topologies import only_on
@@ -83,9 +84,7 @@ def test_a_cluster_that_copies_rows_is_refused(lab: Lab, how: dict[str, object])
         lab.connect_clickhouse({"cluster": "copying"})
         engine = f"Distributed(copying, {', '.join(table.split('.'))}, {key})"
         lab.ddl(f"CREATE TABLE {table}_all {{on_cluster}} AS {table} ENGINE = {engine}")
-        with pytest.raises(
-            ConfigError, match=r"'copying' has internal_replication=false.*row would be there 2 times"
-        ):
+        with pytest.raises(ConfigError, match=coded("internal-replication-off", "'copying'", "2 times")):
             lab.load("keys/*.csv", f"{table}_all", **how)
         assert lab.rows(table) == []
         if key == "rand()":  # an append then sends no row

@@ -20,6 +20,7 @@ from ch_s3_lab.sandbox.config import EMBEDDED
 from ch_s3_lab.sandbox.engine import package_of
 from ch_s3_lab.sandbox.launch import running_sandbox
 from ch_s3_lab.sandbox.zookeeper import find_classpath
+from tests.failures import coded
 from tests.sandbox.conftest import (
     ROWS,
     SLOW,
@@ -237,7 +238,7 @@ class TestInterrupted:
         load = background(lab.load, "in/*.csv", table, **SLOW)
         self.wait_until_all_send(lab)
         lab.query(f"KILL QUERY WHERE {self.part_of_load(lab)}", node=1)
-        with pytest.raises(LoadError, match="failed, and nothing of it was committed"):
+        with pytest.raises(LoadError, match=coded("query-failed", "nothing of it was committed")):
             load.result(WAIT_SECONDS)
         assert lab.rows(local) == []
         assert is_clean(lab)

@@ -10,6 +10,7 @@ from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.errors import LoadError
 from ch_s3_lab.sandbox import Sandbox, SandboxConfig
 from ch_s3_lab.sandbox.launch import running_sandbox
+from tests.failures import coded
 from tests.sandbox.conftest import lab_in
 from tests.sandbox.node_settings import write_settings
 
@@ -49,6 +50,6 @@ def test_the_refusal_names_node_and_volume(full_sandbox: Sandbox, monkeypatch: p
     how = {"data_format": Format("CSV", structure="n UInt32")}
     lab.load("in/*.csv", f"{lab.database}.default", task_id="roomy", **how)
     node = f":{full_sandbox.tcp_ports[1]}"
-    with pytest.raises(LoadError, match=rf"{node} has too little room .* volumes 'tiny' \(0 B free\) .* 'full'"):
+    with pytest.raises(LoadError, match=coded("disk-too-full", node, "'tiny' (0 B free)", "'full'")):
         lab.load("in/*.csv", f"{lab.database}.full", **how)
     assert lab.left_overs() == []

@@ -223,7 +223,7 @@ def test_each_row_arrives_once(lab: Lab, store: Store, ending: str, mode: str) -
         assert (again["files_skipped"], again["files_read"]) == (2, 1)
     store.put(f"in/2.{ending}", write(changed))
     if mode == "append":
-        with pytest.raises(SourceError, match=rf"'in/2.{ending}' changed since it was loaded"):
+        with pytest.raises(SourceError, match=coded("file-changed", f"'in/2.{ending}'")):
             store.load(lab, source, table, task_id="changed")
         assert rows_in(lab, table) == bag(first + second + third)
     else:
@@ -241,7 +241,7 @@ def test_columns_of_the_path_and_names_that_are_no_names(lab: Lab, store: Store)
         store.put(name, f"n\n{n}\n".encode())
     codes, source = {1: "007", 2: "ü ", 3: "x"}, "in/**"
     if store.operator is HttpToClickHouseOperator:
-        with pytest.raises(SourceError, match=r"the folder code=%C3%BC%2520 in .* is percent-encoded"):
+        with pytest.raises(SourceError, match=coded("folder-values-unclear", "code=%C3%BC%2520")):
             store.load(lab, "in/code=%C3%BC%2520/%5Bx%5D%7C%23%3F.csv", table)
         store.put("in/code=2/[x]|#?.csv", b"n\n2\n")
         codes[2] = "2"
@@ -374,25 +374,25 @@ class TestAzure:
         assert bag(lab.rows(table)) == bag([{"n": 1}, {"n": 2}])
 
     def test_a_signed_address_is_not_shown(self, lab: Lab, azure: Store, table: str) -> None:
-        with pytest.raises(ConfigError, match="is not an Azure Blob Storage address") as raised:
+        with pytest.raises(ConfigError, match=coded("address-invalid", "Azure Blob Storage")) as raised:
             azure.load(lab, "x", table, source="https://a.blob.core.windows.net/c/1.csv?sig=SECRET")
         assert "SECRET" not in raised.value.sentence
 
     def test_a_missing_connection_or_container(self, lab: Lab, azure: Store, table: str) -> None:
-        with pytest.raises(ConfigError, match="no connection 'other' to Azure Blob Storage; create it"):
+        with pytest.raises(ConfigError, match=coded("connection-missing", "'other'", "Azure Blob Storage")):
             azure.load(lab, "in/*.csv", table, wasb_conn_id="other")
         operator = azure.operator(
             task_id="load", source="az://nothing-here/*", table=table, clickhouse_conn_id="ch", wasb_conn_id="azure"
         )
-        with pytest.raises(SourceError, match="there is no container 'nothing-here'"):
+        with pytest.raises(SourceError, match=coded("bucket-missing", "'nothing-here'")):
             operator.execute(lab.context(operator))
 
     @pytest.mark.thorough
     def test_young_files_and_markers(self, lab: Lab, azure: Store, table: str) -> None:
-        with pytest.raises(SourceError, match="expected file '_SUCCESS' is missing in az://"):
+        with pytest.raises(SourceError, match=coded("expected-file-missing", "'_SUCCESS'", "az://")):
             azure.load(lab, "in/*.csv", table, arrivals=Arrivals(expected="_SUCCESS"))
         azure.put("in/_SUCCESS", b"")
-        with pytest.raises(SourceError, match=r"is old enough: 'in/1.csv' changed less than min_age \(1 h"):
+        with pytest.raises(SourceError, match=coded("no-file-matches", "'in/1.csv'", "min_age (1 h")):
             azure.load(lab, "in/*.csv", table, arrivals=Arrivals(min_age=3600, expected="_SUCCESS"))
         azure.load(lab, "in/*.csv", table, arrivals=Arrivals(expected="_SUCCESS"))
         assert lab.rows(table) == [{"n": 1}]
@@ -442,7 +442,8 @@ def test_a_lake_table(lab: Lab, store: Store, kind: str, tmp_path: Path) -> None
         lake = DeltaLake(server, f"{start}{folder}", tmp_path, partition_by=["city"])
         lake.append(orders(*range(5)))
     if store.in_metadata:
-        with pytest.raises(SnapshotError, match="own functions for lakes are not used for tables in Azure"):
+        unplain = "lake-rows-deleted" if isinstance(lake, IcebergLake) else "folder-values-unclear"
+        with pytest.raises(SnapshotError, match=coded(unplain, "Azure")):
             load("fifth", mode="replace_table")
     else:
         load("fifth", mode="replace_table")
@@ -497,7 +498,7 @@ class TestHttp:
         self, lab: Lab, web: WebServer, table: str
     ) -> None:
         web.redirects = {"/latest/1.csv": "/in/1.csv"}
-        says = r"latest/1\.csv redirects to \S+/in/1\.csv; .* settings=\{'max_http_get_redirects': 1\}"
+        says = coded("url-redirects", "latest/1.csv", "/in/1.csv", "settings={'max_http_get_redirects': 1}")
         with pytest.raises(ConfigError, match=says):
             web_store(web).load(lab, "latest/1.csv", table)
         web_store(web).load(lab, "latest/1.csv", table, settings={"max_http_get_redirects": 1})
@@ -508,7 +509,7 @@ class TestHttp:
         self, lab: Lab, web: WebServer, table: str
     ) -> None:
         web.said_size, web.has_ranges, web.has_lengths = 4, False, False  # "n\n1\n", and then more
-        with pytest.raises(LoadError, match=r"the files have 4 bytes, but ch-s3-\S+ read 6, and committed nothing"):
+        with pytest.raises(LoadError, match=coded("row-counts-differ", "4 bytes", "ch-s3-", "6")):
             web_store(web).load(lab, "in/1.csv", table)
         assert lab.rows(table) == []
 
@@ -529,24 +530,22 @@ class TestHttp:
         self, lab: Lab, web: WebServer, table: str, header: dict[str, str]
     ) -> None:
         web.more_headers = {name: value.encode().decode("latin-1") for name, value in header.items()}
-        with pytest.raises(SourceError, match=r"does not say its size \(Content-Length\)"):
+        with pytest.raises(SourceError, match=coded("store-answer-invalid", "Content-Length")):
             web_store(web).load(lab, "in/1.csv", table)
 
     @pytest.mark.parametrize(
-        ("lacking", "message"),
+        ("lacking", "header"),
         [
-            pytest.param(
-                "has_versions", r"does not say its version \(neither ETag nor Last-Modified\)", id="version"
-            ),
-            pytest.param("has_head", r"does not say its size \(Content-Length\)", id="size"),
+            pytest.param("has_versions", "neither ETag nor Last-Modified", id="version"),
+            pytest.param("has_head", "Content-Length", id="size"),
         ],
     )
     def test_a_server_that_says_too_little_is_refused(
-        self, lab: Lab, web: WebServer, table: str, lacking: str, message: str
+        self, lab: Lab, web: WebServer, table: str, lacking: str, header: str
     ) -> None:
         setattr(web, lacking, False)
         web.has_ranges = web.has_lengths = False
-        with pytest.raises(SourceError, match=rf"{web.url}/in/1.csv {message}"):
+        with pytest.raises(SourceError, match=coded("store-answer-invalid", f"{web.url}/in/1.csv", header)):
             web_store(web).load(lab, "in/1.csv", table)
 
     def test_a_file_that_arrives_in_part_fails_the_load(self, lab: Lab, web: WebServer, table: str) -> None:
@@ -571,11 +570,11 @@ class TestHttp:
         web.files["/in/1.csv.gz" if is_compressed else "/in/1.csv"] = body
         web.said_size = len(body) + 20_000
         web.has_lengths = web.has_ranges = False
-        with pytest.raises(LoadError, match=r"the files have [\d,]+ bytes, but ch-s3-\S+ read [\d,]+, and committed"):
+        with pytest.raises(LoadError, match=coded("row-counts-differ", "bytes", "ch-s3-", "committed nothing")):
             web_store(web).load(lab, "in/1.csv.gz" if is_compressed else "in/1.csv", table)
         assert lab.rows(table) == []
         if not is_compressed:
-            with pytest.raises(LoadError, match=r"have [\d,]+ bytes, but .* read [\d,]+, and what was read is in"):
+            with pytest.raises(LoadError, match=coded("row-counts-differ", "bytes", "what was read is in")):
                 web_store(web).load(lab, "in/1.csv", table, task_id="direct", mode="direct")
 
     @pytest.mark.thorough
@@ -604,24 +603,24 @@ class TestHttp:
         again = web_store(web).load(lab, "in/1.csv", table, task_id="again")
         assert again["files_skipped"] == 1
         web.files["/in/1.csv"] += b"3\n"
-        with pytest.raises(SourceError, match=r"'in/1\.csv' changed since it was loaded"):
+        with pytest.raises(SourceError, match=coded("file-changed", "'in/1.csv'")):
             web_store(web).load(lab, "in/1.csv", table, task_id="third")
 
     @pytest.mark.parametrize(
-        ("status", "message"),
+        ("status", "remedy"),
         [
-            pytest.param(403, "answers with 403 .* only files that everybody may read", id="refused"),
-            thorough(503, "answers with 503 .* busy or broken: clear the task when", id="busy"),
+            pytest.param(403, "everybody may read", id="refused"),
+            thorough(503, "clear the task", id="busy"),
         ],
     )
-    def test_a_server_that_refuses(self, lab: Lab, web: WebServer, table: str, status: int, message: str) -> None:
+    def test_a_server_that_refuses(self, lab: Lab, web: WebServer, table: str, status: int, remedy: str) -> None:
         web.status = status
-        with pytest.raises(SourceError, match=message):
+        with pytest.raises(SourceError, match=coded("file-not-served", f"{status}", remedy)):
             web_store(web).load(lab, "in/1.csv", table)
 
     def test_an_encoding_that_nobody_asked_for_is_refused(self, lab: Lab, web: WebServer, table: str) -> None:
         web.more_headers = {"Content-Encoding": "gzip"}
-        with pytest.raises(SourceError, match="is sent with Content-Encoding: gzip"):
+        with pytest.raises(SourceError, match=coded("store-answer-invalid", "Content-Encoding: gzip")):
             web_store(web).load(lab, "in/1.csv", table)
 
     @pytest.mark.thorough
@@ -629,7 +628,7 @@ class TestHttp:
         self, lab: Lab, web: WebServer, table: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         web.redirects = {"/in/1.csv": "http://user:SECRET1@127.0.0.1:1/x?sig=SECRET2"}
-        with caplog.at_level("DEBUG"), pytest.raises(SourceError, match="cannot reach") as raised:
+        with caplog.at_level("DEBUG"), pytest.raises(SourceError, match=coded("store-unreachable")) as raised:
             web_store(web).load(lab, "in/1.csv", table)
         assert "SECRET" not in raised.value.sentence + caplog.text
 
@@ -653,8 +652,9 @@ class TestHttp:
             return found
 
         operator.open_store = opened  # type: ignore[method-assign]
-        with pytest.raises((LoadError, SourceError), match=r"404|2\.csv"):
+        with pytest.raises((LoadError, SourceError)) as failed:
             operator.execute(lab.context(operator))
+        assert re.search(r"404|2\.csv", failed.value.sentence)
         assert lab.rows(table) == []
 
     @pytest.mark.thorough
@@ -677,18 +677,18 @@ class TestHttp:
             return found
 
         operator.open_store = opened  # type: ignore[method-assign]
-        with pytest.raises(LoadError, match=rf"{web.url}/in/1.csv' changed while it was being loaded"):
+        with pytest.raises(LoadError, match=coded("file-changed-meanwhile", f"{web.url}/in/1.csv'", "changed")):
             operator.execute(lab.context(operator))
         assert lab.rows(table) == []
 
     @pytest.mark.thorough
     def test_markers_and_ages(self, lab: Lab, web: WebServer, table: str) -> None:
         store = web_store(web)
-        with pytest.raises(SourceError, match=f"expected file '_SUCCESS' is missing in {web.url}/in/"):
+        with pytest.raises(SourceError, match=coded("expected-file-missing", "'_SUCCESS'", f"{web.url}/in/")):
             store.load(lab, "in/1.csv", table, arrivals=Arrivals(expected="_SUCCESS"))
         web.files["/in/_SUCCESS"] = b""
         web.changed["/in/1.csv"] = 4e9  # in the server's future
-        with pytest.raises(SourceError, match="is old enough"):
+        with pytest.raises(SourceError, match=coded("no-file-matches", "min_age")):
             store.load(lab, "in/1.csv", table, arrivals=Arrivals(min_age=60))
         web.changed.clear()
         store.load(lab, "in/1.csv", table, arrivals=Arrivals(min_age=60, expected="_SUCCESS"))
@@ -711,7 +711,7 @@ class TestHttp:
             store.load(lab, "in/1.jsonl.zst", table)
         web.has_ranges = True
         web.files["/in/1.jsonl.zst"] = body[:-20]
-        with pytest.raises(SourceError, match=r"'in/1\.jsonl\.zst' is truncated"):
+        with pytest.raises(SourceError, match=coded("file-truncated", "'in/1.jsonl.zst'")):
             store.load(lab, "in/1.jsonl.zst", table)
 
     @pytest.mark.parametrize(
@@ -749,7 +749,7 @@ class TestHttp:
         operator = HttpToClickHouseOperator(
             task_id="load", source="http://127.0.0.1:1/a.csv", table=table, clickhouse_conn_id="ch"
         )
-        with pytest.raises(SourceError, match=r"cannot reach http://127\.0\.0\.1:1/a\.csv from the worker"):
+        with pytest.raises(SourceError, match=coded("store-unreachable", "http://127.0.0.1:1/a.csv")):
             operator.execute(lab.context(operator))
 
 
@@ -796,7 +796,9 @@ class TestGCS:
 
     def test_a_missing_connection(self, lab: Lab, gcs: Store) -> None:
         table = lab.create("t", "n UInt32")
-        with pytest.raises(ConfigError, match=r"no connection 'x' to Google Cloud Storage; .* correct hmac_conn_id"):
+        with pytest.raises(
+            ConfigError, match=coded("connection-missing", "'x'", "Google Cloud Storage", "hmac_conn_id")
+        ):
             gcs.load(lab, "in/*", table, hmac_conn_id="x")
 
     @pytest.mark.thorough
@@ -900,7 +902,7 @@ class TestAfterLoad:
         store.load(lab, "in/*/*.csv", table, **how)
         assert [key for key in list(store.keys()) if key.startswith("in/")] == ["in/b/1.json", "in/b/_SUCCESS"]
         store.put("in/a/2.csv", b"n\n4\n")
-        with pytest.raises(SourceError, match=r"'_SUCCESS' is missing in \S+/in/a/"):
+        with pytest.raises(SourceError, match=coded("expected-file-missing", "'_SUCCESS'", "/in/a/")):
             store.load(lab, "in/*/*.csv", table, task_id="next", **how)
         assert len(lab.rows(table)) == 2
 
@@ -940,7 +942,7 @@ class TestAfterLoad:
             return found
 
         operator.open_store = open_broken  # type: ignore[method-assign]
-        with pytest.raises(SourceError, match="the store is away"):
+        with pytest.raises(SourceError, match=coded("a-code", "the store is away")):
             operator.execute(lab.context(operator, max_tries=1))
         assert len(lab.rows(table)) == 2
         retry = store.make("in/**", table, after_load=wanted, retries=1)
@@ -970,7 +972,7 @@ class TestAfterLoad:
 
 
 def test_files_of_a_web_server_stay_as_they_are(lab: Lab, http: Store) -> None:
-    with pytest.raises(ConfigError, match=r"after_load=Delete\(\) is not possible with http://"):
+    with pytest.raises(ConfigError, match=coded("arguments-contradict", "after_load=Delete()", "http://")):
         http.load(lab, "in/1.csv", lab.create("t", "n UInt32"), after_load="delete")
 
 

@@ -13,6 +13,7 @@ import pytest
 from airflow_provider_ch_s3.arguments import Format
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.modes import Append
+from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
 from tests.sandbox.test_file_types import write
@@ -142,7 +143,7 @@ def test_enums_go_by_name(lab: Lab, data_format: str) -> None:
     assert lab.rows(table) == [{"e": "HI", "l": ["HI"], "n": "HI", "s": "HI", "d": "HI"}] * 2
     lacking = lab.create("lacking", "e Enum8('HI' = 1)")
     if data_format != "Parquet":  # which has texts: each is looked up
-        with pytest.raises(ChS3Error, match="the column lacks the names 'LO'"):
+        with pytest.raises(ChS3Error, match=coded("type-not-convertible", "'LO'")):
             lab.load("in/a*", lacking, columns=["e"], task_id="lacking")
 
 
@@ -236,7 +237,7 @@ def test_bytes_that_may_be_a_number_or_its_digits_need_an_expression(lab: Lab) -
     """ClickHouse writes a UInt128 into Parquet files as 16 bytes."""
     lab.put_parquet("in/a.parquet", {"v": pa.array([b"1234567890123456"], pa.binary(16))})
     table = lab.create("t", "v UInt128")
-    with pytest.raises(ChS3Error, match=r"may be the number \(reinterpretAsUInt128\) or its digits \(toString\)"):
+    with pytest.raises(ChS3Error, match=coded("type-not-convertible", "reinterpretAsUInt128", "toString")):
         lab.load("in/*", table)
     lab.load("in/*", table, task_id="number", select={"v": "reinterpretAsUInt128(v)"})
     lab.load("in/*", table, task_id="digits", select={"v": "toString(v)"}, mode=Append(on_loaded="load"))

@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.arguments import Chunks, Columns
 from airflow_provider_ch_s3.errors import CheckFailedError, ConfigError
 from airflow_provider_ch_s3.exactly_once.modes import undo
 from airflow_provider_ch_s3.modes import Append, Merge, ReplacePartitions
+from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import WAIT_SECONDS, Lab, start_worker
 from tests.sandbox.few import die_before, is_clean
@@ -62,7 +63,7 @@ def test_the_rows_of_one_load_go(lab: Lab, capsys: pytest.CaptureFixture[str]) -
     assert "is undone already" in capsys.readouterr().out
     lab.loads("--state", "undone")
     assert load in capsys.readouterr().out
-    with pytest.raises(ConfigError, match=f"{first['query_id']} of this load was undone .*; clear the task"):
+    with pytest.raises(ConfigError, match=coded("load-undone", first["query_id"])):
         lab.load("in/*.csv", table, task_id="first", try_number=2, **FILES)  # a retry
     again = lab.load("in/*.csv", table, task_id="first", max_tries=2, try_number=2, **FILES)
     assert (again["files_listed"], again["files_skipped"]) == (1, 1)

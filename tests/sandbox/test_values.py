@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import logging
-import re
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from airflow_provider_ch_s3.arguments import Columns, Csv, Format, Reject
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
 from airflow_provider_ch_s3.modes import Append
+from tests.failures import coded
 from tests.sandbox.conftest import Lab, bag
 
 pytestmark = pytest.mark.sandbox
@@ -319,7 +319,7 @@ class TestTyped:
     def test_structs_with_other_fields_are_refused(self, lab: Lab) -> None:
         table = lab.create("t", "b Tuple(x UInt8, y UInt8)")
         lab.put_parquet("in/a.parquet", {"b": pa.array([{"x": 1, "z": 2}])})
-        with pytest.raises(TargetError, match=r"fill fields that only one side has with zeros.*\(y, z\)"):
+        with pytest.raises(TargetError, match=coded("type-not-convertible", "(y, z)")):
             lab.load("in/*", table)
 
     @pytest.mark.parametrize(
@@ -367,18 +367,20 @@ class TestSelect:
         assert lab.rows(table) == [{"n": 255, "s": "1.999", "d": "2023-01-02", "m": None}] * 2
 
     def test_a_result_that_would_be_cut_is_refused(self, lab: Lab) -> None:
-        with pytest.raises(TargetError, match=r"expression 'p' is .*Decimal\(4, 3\).* its column 'n' .* cut off"):
+        with pytest.raises(
+            TargetError, match=coded("type-not-convertible", "'p'", "Decimal(4, 3)", "'n'", "cut off")
+        ):
             lab.load("in/*", lab.create("t", "n Decimal(9, 2)"), select={"n": "p"})
 
     @pytest.mark.parametrize("expression", ["DISTINCT n", "TOP 1 n", "max(n)", "sum(n) + 1"])
     def test_what_makes_fewer_rows_is_refused(self, lab: Lab, expression: str) -> None:
-        with pytest.raises(ConfigError, match=r"contains the keyword (DISTINCT|TOP);|one row of many"):
+        with pytest.raises(ConfigError, match=coded("expression-invalid", expression)):
             lab.load("in/*", lab.create("t", "n UInt64"), select={"n": expression})
         assert lab.inserts() == []
 
     @pytest.mark.parametrize("name", ["limit", "offset", "input_format_allow_errors_num"])
     def test_a_setting_that_drops_rows_is_refused(self, lab: Lab, name: str) -> None:
-        with pytest.raises(ConfigError, match=f"the operator sets '{name}' to 1, but a load needs 0"):
+        with pytest.raises(ConfigError, match=coded("setting-not-allowed", f"'{name}'", "1", "0")):
             lab.load("in/*", lab.create("t", "n UInt8"), settings={name: 1}, columns=["n"])
         assert lab.inserts() == []
 
@@ -423,7 +425,7 @@ def test_a_finer_time_fails_unless_the_user_cuts_it(lab: Lab, kind: str, data_fo
             moment = pa.array([datetime.datetime.fromisoformat(text)], pa.timestamp("us", "UTC"))
             lab.put_parquet(f"{name}/{name}.parquet", {"n": [1], "v": moment})
     lab.load("a/*", table, task_id="fits")
-    with pytest.raises((LoadError, SourceError), match=rf"column v: '{re.escape(FINE)}\S*' is not a valid DateTime"):
+    with pytest.raises((LoadError, SourceError), match=coded("value-does-not-fit", f"column v: '{FINE}", "DateTime")):
         lab.load("b/*", table, task_id="finer")
     lab.load("b/*", table, select={"v": f"toDateTime64(v, {len(fits[20:])}, 'UTC')"}, task_id="cut")
     assert [row["v"] for row in lab.rows(table)] == [fits, fits]
@@ -459,7 +461,7 @@ def test_a_column_with_another_name_has_the_type_of_the_table(lab: Lab) -> None:
         {"code": "00700", "seen": "2024-01-01 10:00:00"}
     ]
     other, code = lab.create("other", "code String"), {"code": "concat(zip, '!')"}
-    with pytest.raises(ChS3Error, match=r"(?s)column code: .*'00700"):
+    with pytest.raises(ChS3Error, match=coded("value-does-not-fit", "column code: ", "'00700")):
         lab.load("in/*", other, select=code, data_format=Csv(header=True))
 
 
@@ -572,7 +574,7 @@ def test_floats_that_only_an_expression_names_arrive(lab: Lab) -> None:
     lab.load("in/*", table, **given)
     assert sorted(row["v"] for row in lab.rows(table)) == sorted(map(float, texts))
     lab.put("in/b.csv", b"x,y\n12345678901234.567,1\n")  # more digits than a Float64 keeps
-    with pytest.raises(SourceError, match=r"column v: '12345678901234\.567' is not a valid Float64\n"):
+    with pytest.raises(SourceError, match=coded("value-does-not-fit", "column v: '12345678901234.567'", "Float64")):
         lab.load("in/*", table, task_id="more", **given)
 
 
@@ -583,7 +585,7 @@ def test_a_second_file_that_lacks_columns(lab: Lab, key: str) -> None:
     lab.put(f"in/a.{key}", "id,v,w\n1,x,7\n".replace(",", mark).encode())
     lab.put(f"in/b.{key}", b"id\n2\n")
     lab.put(f"in/c.{key}", b"id\n")  # has no row to fill
-    with pytest.raises(SourceError, match=rf"'in/a\.{key}' has a column 'v', and 'in/b\.{key}' has none"):
+    with pytest.raises(SourceError, match=coded("files-lack-column", f"'in/a.{key}'", "'v'", f"'in/b.{key}'")):
         lab.load("in/*", table)
     lab.load("in/*", table, columns=Columns(on_missing="default"), task_id="default")
     lab.load("in/*", table, columns=["id"], mode=Append(on_loaded="load"), task_id="only")

@@ -173,9 +173,7 @@ def test_what_contradicts_itself(arguments: dict[str, Any], message: str) -> Non
 
 @pytest.mark.parametrize("glob", ["dt=*/a.csv", "a/**", "{a,b}/*.csv"])
 def test_a_folder_that_is_not_there_yet_is_not_deleted(glob: str) -> None:
-    with pytest.raises(
-        ConfigError, match=r"compares a folder with the table, and s3://b/.* has wildcards in its folders"
-    ):
+    with pytest.raises(ConfigError, match=coded("arguments-contradict", "on_missing='delete'", f"s3://b/{glob}")):
         check(SourcePattern(bucket="b", globs=(glob,)), **REMOVES)
 
 
@@ -183,9 +181,7 @@ def test_urls_are_no_object_store() -> None:
     pattern = SourcePattern(bucket="example.com", globs=("a.csv",), scheme=HTTP)
     with pytest.raises(ConfigError, match=coded("arguments-contradict", "on_changed='replace'")):
         check(pattern, **REPLACES)
-    with pytest.raises(
-        ConfigError, match=r"after_load=Tag\(\) is not possible with .*, whose files cannot be changed"
-    ):
+    with pytest.raises(ConfigError, match=coded("arguments-contradict", "after_load=Tag()", "example.com/a.csv")):
         check(pattern, after_load="tag")
 
 
@@ -204,7 +200,7 @@ LAKE = SourcePattern(bucket="", globs=("**",), scheme=ICEBERG)
     ],
 )
 def test_what_a_lake_table_does_not_have(arguments: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="has no meaning for a lake table"):
+    with pytest.raises(ConfigError, match=coded("argument-without-effect", "lake table")):
         check(LAKE, **arguments)
 
 

@@ -424,7 +424,7 @@ def test_missing_rights_name_the_grant() -> None:
 
 
 def test_other_server_errors_pass() -> None:
-    with pytest.raises(ServerError, match="something else"):
+    with pytest.raises(ServerError, match=coded("server-error", "something else")):
         detect(
             ScriptedClient(ServerError("server-error", "something else", server_code=1)),
             ClusterDeclaration(cluster="c"),

@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.errors import ChS3Error, ErrorCode, OvertakenError, 
 from airflow_provider_ch_s3.exactly_once.claim import Claim, ClaimTable, ClaimTables
 from airflow_provider_ch_s3.exactly_once.line import Line, line_prefix
 from airflow_provider_ch_s3.table.target import TableName
+from tests.failures import coded
 
 TARGET = TableName(database="d", table="t")
 LOST = ServerUnreachableError("server-unreachable", "no answer")
@@ -130,7 +131,7 @@ def test_a_process_of_the_same_try_goes_first_if_it_came_first(server: Server) -
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_who_sees_a_newer_try_in_line_stops(server: Server, place: int) -> None:
-    with pytest.raises(OvertakenError, match=r"try 3 of this task has taken over the load into d\.t; stopping try 2"):
+    with pytest.raises(OvertakenError, match=coded("newer-try-runs", "try 3", "d.t", "try 2")):
         line_of(server, place=place).find_ahead(stand(OWN, claim("own", 3)), is_free=True)
     assert server.sent == []
 

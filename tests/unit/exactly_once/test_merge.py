@@ -16,6 +16,7 @@ from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
 from airflow_provider_ch_s3.table.target import TableName
+from tests.failures import coded
 from tests.unit.exactly_once.test_survivors import Server, counted, partition, tables_of
 
 # Three staged rows: a new one, one that is newer, and a late one.
@@ -181,31 +182,31 @@ def test_a_key_that_is_there_twice_is_left_once() -> None:
         pytest.param(
             {"sum_changes": [[{**SUM, "doubled": 1}]], "read_doubled": [[{"id": 7, "ch_s3_rows": 2}]]},
             {},
-            r"d.t holds 1 key of these files more than once, for example \(id=7, ch_s3_rows=2\).*'collapse'",
+            coded("merge-keys-doubled", "d.t", "1 key", "(id=7, ch_s3_rows=2)", "'collapse'"),
             id="a-key-twice",
         ),
         pytest.param(
             {},
             {"max_rewritten_bytes": 69},
-            "would rewrite 1 partition with 5 rows, 70 B of d.t, more than max_rewritten_bytes=69; nothing was",
+            coded("merge-too-large", "1 partition with 5 rows, 70 B of d.t", "max_rewritten_bytes=69"),
             id="too-much",
         ),
         pytest.param(
             {"sum_changes": [[{**SUM, "rows": 2}]]},
             {"keeps_all_rows": False},
-            "_changes tells what becomes of 2 rows, and 3 are staged; nothing was committed",
+            coded("staged-rows-changed", "_changes", "2 rows", "3"),
             id="a-row-was-left-out",
         ),
         pytest.param(
             {"count_outside": [counted(5, 4), counted(4, 4), counted(5, 5)]},
             {},
-            "_merged holds 5 rows instead of 4 kept and 2 new ones; nothing was committed",
+            coded("staged-rows-changed", "_merged", "5 rows", "4 kept", "2 new"),
             id="a-new-row-was-left-out",
         ),
         pytest.param(
             {"count_outside": [counted(5, 4), counted(5, 5)]},
             {},
-            r"with key=\['id'\] a SELECT keeps 4 rows of the touched partitions of d.t, and a mutation",
+            coded("expression-not-repeatable", "key=['id']", "4 rows", "d.t", "5"),
             id="an-old-row-stayed",
         ),
         pytest.param(
@@ -214,7 +215,7 @@ def test_a_key_that_is_there_twice_is_left_once() -> None:
                 "count_outside": [counted(5, 4), counted(4, 4), counted(6, 6)] * 3,
             },
             {},
-            "others changed d.t 3 times",
+            coded("table-changed-meanwhile", "d.t 3 times"),
             id="others-write-all-the-time",
         ),
     ],

@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import UnknownStateError
 from airflow_provider_ch_s3.exactly_once.moved import Before, Part, count_lost, find_moved
+from tests.failures import coded
 
 # The target had 20 rows in blocks up to 7.
 BEFORE = Before(last_block=7, rows=20, staged_rows=30)
@@ -105,9 +106,7 @@ def test_what_was_moved(target: list[Part], moved: list[str]) -> None:
     ],
 )
 def test_what_nobody_can_tell(target: list[Part], keeps_all_rows: bool) -> None:
-    with pytest.raises(
-        UnknownStateError, match=r"of 30 rows to be moved 30 are still staged, and the target has gained -?[0-9]+ "
-    ):
+    with pytest.raises(UnknownStateError, match=coded("partition-state-unknown", "30 rows", "30")):
         find(STAGED, target, keeps_all_rows=keeps_all_rows)
 
 

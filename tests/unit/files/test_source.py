@@ -27,6 +27,7 @@ from airflow_provider_ch_s3.table.file_schema import parse_structure
 from airflow_provider_ch_s3.table.path_columns import path_column_names
 from airflow_provider_ch_s3.table.target import TableColumn
 from airflow_provider_ch_s3.table.text_columns import type_text_columns
+from tests.failures import coded
 
 ACCESS = S3Access(endpoint_url="http://s3:9000")
 
@@ -93,31 +94,23 @@ def test_the_url_of_an_object_is_an_address_of_its_store(
 @pytest.mark.parametrize(
     ("source", "scheme", "said"),
     [
-        (f"https://b-1.s3.{AWS}/d-*", HTTP, "is an address of S3; use S3ToClickHouseOperator for it"),
-        ("https://storage.googleapis.com/b/d-*", S3, "is an address of Google Cloud Storage; use GCSToClickHouse"),
-        (f"https://b-1.s3.{AWS}/x?X-Amz-Signature=s3cret", S3, "source has a query string in"),
-        (f"https://b-1.s3-website-us-east-1.{AWS}/x", S3, "for files of a web server, use HttpToClickHouseOperator"),
-        (
-            "http://minio:9000/b/x",
-            S3,
-            "write it as 's3://bucket/folder/*.parquet', and put the URL of the store into",
-        ),
-        ("https://example.com/x", GCS, "is an address of HTTP; use HttpToClickHouseOperator for it"),
-        (
-            "abfss://c@a.dfs.core.windows.net/x",
-            S3,
-            "is an address of Azure Blob Storage; use AzureBlobStorageToClick",
-        ),
-        ("https://a.blob.core.windows.net/c/x", AZURE, "is not an Azure Blob Storage address; write it as 'az://"),
-        ("gcs://b/x", S3, "is an address of Google Cloud Storage; use GCSToClickHouseOperator"),
+        (f"https://b-1.s3.{AWS}/d-*", HTTP, "S3ToClickHouseOperator"),
+        ("https://storage.googleapis.com/b/d-*", S3, "GCSToClickHouseOperator"),
+        (f"https://b-1.s3.{AWS}/x?X-Amz-Signature=s3cret", S3, "'https://b-1.s3.amazonaws.com/x?…'"),
+        (f"https://b-1.s3-website-us-east-1.{AWS}/x", S3, "HttpToClickHouseOperator"),
+        ("http://minio:9000/b/x", S3, "'s3://bucket/folder/*.parquet'"),
+        ("https://example.com/x", GCS, "HttpToClickHouseOperator"),
+        ("abfss://c@a.dfs.core.windows.net/x", S3, "AzureBlobStorageToClickHouseOperator"),
+        ("https://a.blob.core.windows.net/c/x", AZURE, "'az://"),
+        ("gcs://b/x", S3, "GCSToClickHouseOperator"),
     ],
 )
 def test_what_is_no_address_of_the_store_is_sent_to_the_right_operator(
     source: str, scheme: Scheme, said: str
 ) -> None:
-    with pytest.raises(ConfigError, match=re.escape(said)) as caught:
+    with pytest.raises(ConfigError, match=coded("address-invalid", said)) as caught:
         parse_source(source, scheme)
-    assert (caught.value.code, "s3cret" in str(caught.value)) == ("address-invalid", False)
+    assert "s3cret" not in str(caught.value)
 
 
 def test_a_named_file_of_a_bucket_may_be_loaded_over_http() -> None:
@@ -378,7 +371,7 @@ def test_several_patterns_are_joined_where_clickhouse_can_read_that() -> None:
 )
 def test_a_long_list_and_a_pattern_that_clickhouse_cannot_read(globs: tuple[str, ...]) -> None:
     source = spec(*(str(n) for n in range(10_001)), globs=globs)
-    with pytest.raises(SourceError, match=r"10001 files are too many to name one by one.*one task for each pattern"):
+    with pytest.raises(SourceError, match=coded("files-too-many", "10001 files", "one task for each pattern")):
         _ = source.address
 
 

@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.sql.load_queries import render_running_queries
 from airflow_provider_ch_s3.sql.server_queries import render_read_session, render_read_settings
 from airflow_provider_ch_s3.sql.staging_queries import render_create_held
 from airflow_provider_ch_s3.table.target import TableName
+from tests.failures import coded
 
 WHOLE = {
     *("limit", "offset", "additional_table_filters", "additional_result_filter", "final", "use_query_cache"),
@@ -70,9 +71,7 @@ def test_a_profile_that_makes_other_statements_is_refused(name: str, value: str)
     kind = _ClientKind(address=None, keeps_final=False)
     known = {"select": Mock(value="", readonly=0), name: Mock(value=value, readonly=0)}
     client = Mock(server_settings=known, params={})
-    with pytest.raises(
-        ConfigError, match=f"profile sets '{name}' to '{value}', and no statement gives a whole answer"
-    ):
+    with pytest.raises(ConfigError, match=coded("profile-fixes-setting", f"'{name}'", f"'{value}'")):
         _pin_settings(client, kind)
     client.server_settings.pop(name)
     _pin_settings(client, kind)

@@ -93,9 +93,9 @@ def test_deletion_vectors_are_refused(
     lake.append(orders(*range(5)))
     copy.append(lake)
     delete_by_vector(server, bucket, 1, vector)
-    with pytest.raises(SnapshotError, match=r"version 2 \(DELETE\) of .* removed rows"):
+    with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "version 2 (DELETE)")):
         copy.append(lake)
-    with pytest.raises(SnapshotError, match=r"version 2 of .* has deletion vectors.*REORG TABLE.*ClickHouse 26\.7"):
+    with pytest.raises(SnapshotError, match=coded("lake-rows-deleted", "version 2", "REORG TABLE", "26.7")):
         copy.replace(lake)
     store = open_lake(lake, lake.uri)
     (file,) = store.at(store.pin(())).list_files(store.pattern)
@@ -115,7 +115,7 @@ def test_a_file_that_is_restored_with_a_deletion_vector_is_refused(
     features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
     commit(server, bucket, 4, {"protocol": protocol}, {"add": {**add, "deletionVector": inline_vector(1)}})
-    with pytest.raises(SnapshotError, match=r"version 4 of .* has deletion vectors"):
+    with pytest.raises(SnapshotError, match=coded("lake-rows-deleted", "version 4")):
         copy.append(lake)
 
 
@@ -150,7 +150,7 @@ def test_a_file_elsewhere_is_refused(server: S3Server, bucket: str, lake: DeltaL
     lake.append(orders(2))
     add = the_only(server, bucket, 2, "add")
     commit(server, bucket, 3, {"add": {**add, "path": path}})
-    with pytest.raises(SnapshotError, match=rf"{path} is outside of s3://{bucket}/lake/t"):
+    with pytest.raises(SnapshotError, match=coded("lake-files-elsewhere", path, f"s3://{bucket}/lake/t")):
         copy.append(lake)
 
 
@@ -275,7 +275,7 @@ def test_features_that_are_not_known_to_be_harmless_are_refused(
     add = the_only(server, bucket, 1, "add")
     commit(server, bucket, 3, {"add": {**add, "path": "other.parquet"}})
     for load in (copy.append, copy.replace):
-        with pytest.raises(SnapshotError, match=rf"readers of .* need the feature '{feature}', which plain Parquet"):
+        with pytest.raises(SnapshotError, match=coded("lake-feature-unsupported", f"'{feature}'")):
             load(lake)
 
 
@@ -304,7 +304,7 @@ def test_a_checkpoint_without_the_commits_before_it(
     lake.append(orders(3))
     for version in range(3):
         server.client().delete_object(Bucket=bucket, Key=f"{LOG}{version:020}.json")
-    with pytest.raises(SnapshotError, match=r"holds the rows of snapshot 1.*its log was cleaned up"):
+    with pytest.raises(SnapshotError, match=coded("snapshot-unrelated", "snapshot 1")):
         copy.append(lake)
     copy.replace(lake)
     assert bag(copy.rows) == bag(lake.rows())
@@ -328,13 +328,13 @@ def test_a_version_by_its_time(server: S3Server, bucket: str, lake: DeltaLake, c
     lake.append(orders(2))
     time = datetime.datetime.fromtimestamp(info["timestamp"] / 1000, datetime.UTC)
     assert copy.append(lake, snapshot=str(time)).id == "1"
-    with pytest.raises(SnapshotError, match="has no version 7; the latest is 2"):
+    with pytest.raises(SnapshotError, match=coded("snapshot-missing", "version 7", "latest is 2")):
         copy.append(lake, snapshot="7")
-    with pytest.raises(SnapshotError, match=r"has no version 2000-01-01 00:00:00\+00:00; the latest is 2"):
+    with pytest.raises(SnapshotError, match=coded("snapshot-missing", "2000-01-01 00:00:00+00:00", "latest is 2")):
         copy.append(lake, snapshot="2000-01-01T00:00:00Z")
     commit(server, bucket, 3, *[action for action in read(server, bucket, 2) if "commitInfo" not in action])
     after = str(time + datetime.timedelta(days=1))
-    with pytest.raises(SnapshotError, match=r"version 3 of .* does not say when it was committed"):
+    with pytest.raises(SnapshotError, match=coded("snapshot-missing", "version 3")):
         copy.append(lake, snapshot=after)
 
 

@@ -72,9 +72,9 @@ def test_delete_files_are_refused(lake: IcebergLake, copy: Copy, content: DataFi
     lake.delete_by_position(1, 3, content=content)
     if content is DataFileContent.POSITION_DELETES:  # pyiceberg cannot apply the others
         assert [row["id"] for row in lake.rows()] == [0, 2, 4]
-    with pytest.raises(SnapshotError, match=r"snapshot \d+ of 20.*\(delete\) removed rows.*deletes-.*\.parquet"):
+    with pytest.raises(SnapshotError, match=coded("lake-rows-removed", "(delete)", "deletes-", ".parquet")):
         copy.append(lake)
-    with pytest.raises(SnapshotError, match=r"has delete files, such as .*deletes-.*\.parquet.*rewrite_data_files"):
+    with pytest.raises(SnapshotError, match=coded("lake-rows-deleted", "deletes-", ".parquet", "rewrite_data_files")):
         copy.replace(lake)
     store = open_lake(lake, copy.uri)
     (file,) = store.at(store.pin(())).list_files(store.pattern)
@@ -365,7 +365,7 @@ def test_a_gap_in_the_history_is_refused(lake: IcebergLake, copy: Copy) -> None:
     expired.append(int(lake.snapshot))
     lake.append(orders(3))
     lake.table.maintenance.expire_snapshots().by_ids(expired).commit()
-    with pytest.raises(SnapshotError, match=rf"holds the rows of snapshot {expired[0]}.*has expired.*replace_table"):
+    with pytest.raises(SnapshotError, match=coded("snapshot-unrelated", f"snapshot {expired[0]}", "replace_table")):
         copy.append(lake)
 
 
@@ -394,13 +394,11 @@ def test_a_table_that_was_rolled_back_after_several_loads_is_refused(lake: Icebe
         kept.append(int(copy.append(lake).id))
     lake.table.manage_snapshots().rollback_to_snapshot(kept[1]).commit()
     for _ in range(2):  # as the latest snapshot, and once another one follows
-        with pytest.raises(
-            SnapshotError, match=rf"holds the rows of snapshot {kept[2]}, .* the table was rolled back"
-        ):
+        with pytest.raises(SnapshotError, match=coded("snapshot-unrelated", f"snapshot {kept[2]}")):
             copy.append(lake)
         lake.append(orders(4))
     lake.table.maintenance.expire_snapshots().by_ids(kept[2:]).commit()
-    with pytest.raises(SnapshotError, match=rf"holds the rows of snapshot {kept[2]}, .* the table was rolled back"):
+    with pytest.raises(SnapshotError, match=coded("snapshot-unrelated", f"snapshot {kept[2]}")):
         copy.append(lake)
     copy.replace(lake)
     assert bag(copy.rows) == bag(lake.rows())
@@ -413,7 +411,7 @@ def test_a_snapshot_that_is_not_of_the_main_branch_is_refused(lake: IcebergLake,
     other = int(lake.snapshot)
     lake.table.manage_snapshots().rollback_to_snapshot(first).commit()
     lake.append(orders(3))
-    with pytest.raises(SnapshotError, match=rf"snapshot {other} is not on the main branch .* rolled back"):
+    with pytest.raises(SnapshotError, match=coded("snapshot-unrelated", f"snapshot {other}")):
         copy.append(lake, snapshot=str(other))
     copy.append(lake, snapshot=str(first))
     copy.append(lake)
@@ -431,7 +429,7 @@ def test_a_table_that_was_created_where_another_was_dropped(
         copy.append(lake)
     for number in range(2):
         other.append(orders(number))
-    with pytest.raises(SnapshotError, match=rf"table {other.table.metadata.table_uuid} is another one than"):
+    with pytest.raises(SnapshotError, match=coded("lake-table-replaced", f"{other.table.metadata.table_uuid}")):
         copy.append(other)
     copy.replace(other)
     assert bag(copy.rows) == bag(other.rows())
@@ -445,7 +443,7 @@ def test_a_snapshot_by_its_time(lake: IcebergLake, copy: Copy) -> None:
     assert copy.append(lake, snapshot=str(time)).id == str(first.snapshot_id)
     with pytest.raises(SnapshotError, match=coded("snapshot-missing", "2000-01-01")):
         copy.append(lake, snapshot="2000-01-01T00:00:00Z")
-    with pytest.raises(SnapshotError, match=rf"has no snapshot 77; the last ones are {lake.snapshot}"):
+    with pytest.raises(SnapshotError, match=coded("snapshot-missing", "snapshot 77", lake.snapshot)):
         copy.append(lake, snapshot="77")
 
 
@@ -463,7 +461,7 @@ def test_a_time_before_a_rollback_is_refused(lake: IcebergLake, copy: Copy) -> N
     after = time_of(lake)
     lake.append(orders(3))
     for time in (before, after - datetime.timedelta(milliseconds=1)):
-        with pytest.raises(SnapshotError, match=rf"snapshot {second}, the table's at 20.* the table was rolled back"):
+        with pytest.raises(SnapshotError, match=coded("snapshot-unrelated", f"snapshot {second}", str(time))):
             copy.append(lake, snapshot=str(time))
     for time in (began, after):
         assert copy.append(lake, snapshot=str(time)).id == str(first)
@@ -477,7 +475,7 @@ def test_a_time_before_snapshots_that_have_expired(lake: IcebergLake, copy: Copy
     expired, time = int(lake.snapshot), time_of(lake)
     lake.append(orders(3))
     lake.table.maintenance.expire_snapshots().by_ids([expired]).commit()
-    with pytest.raises(SnapshotError, match=rf"has no snapshot 20.*; the last ones are {lake.snapshot}"):
+    with pytest.raises(SnapshotError, match=coded("snapshot-missing", "snapshot 20", lake.snapshot)):
         copy.append(lake, snapshot=str(time))
 
 
@@ -573,15 +571,15 @@ def add_file(lake: IcebergLake, *files: DataFile) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        pytest.param({"file_format": FileFormat.ORC}, r"f\.parquet is an ORC file, and only Parquet", id="orc"),
-        pytest.param({"file_format": FileFormat.AVRO}, r"f\.parquet is an AVRO file, and only Parquet", id="avro"),
-        pytest.param({"file_path": "s3://other/lake/t/f.parquet"}, "is outside of s3://.*/lake/t, and", id="bucket"),
-        pytest.param({"file_path": "{bucket}/lake/t2/f.parquet"}, "t2/f.parquet is outside of s3://", id="folder"),
-        pytest.param({"key_metadata": b"key"}, r"f\.parquet is encrypted", id="encrypted"),
+        pytest.param({"file_format": FileFormat.ORC}, ["f.parquet", "ORC"], id="orc"),
+        pytest.param({"file_format": FileFormat.AVRO}, ["f.parquet", "AVRO"], id="avro"),
+        pytest.param({"file_path": "s3://other/lake/t/f.parquet"}, ["s3://other/", "s3://", "/lake/t"], id="bucket"),
+        pytest.param({"file_path": "{bucket}/lake/t2/f.parquet"}, ["t2/f.parquet", "s3://", "/lake/t"], id="folder"),
+        pytest.param({"key_metadata": b"key"}, ["f.parquet", "encrypted"], id="encrypted"),
     ],
 )
 def test_files_that_are_not_plain_parquet_of_the_location_are_refused(
-    bucket: str, lake: IcebergLake, copy: Copy, given: dict[str, Any], words: str
+    bucket: str, lake: IcebergLake, copy: Copy, given: dict[str, Any], words: list[str]
 ) -> None:
     lake.append(orders(1))
     copy.append(lake)
@@ -600,7 +598,7 @@ def test_files_that_are_not_plain_parquet_of_the_location_are_refused(
     file.spec_id = lake.table.spec().spec_id
     add_file(lake, file)
     for load in (copy.append, copy.replace):
-        with pytest.raises(SnapshotError, match=rf"{words}.*rewrite the lake's data files"):
+        with pytest.raises(SnapshotError, match=coded("lake-feature-unsupported", *words, "rewrite_data_files")):
             load(lake)
 
 
@@ -663,7 +661,8 @@ def test_snapshots_that_expire_while_they_are_loaded(
     else:
         lake.table.maintenance.expire_snapshots().by_ids([between]).commit()
     store = open_lake(lake, uri).at(pinned)  # as the next process of the load
-    with pytest.raises(SnapshotError, match=rf"snapshot ({between}|{copy.loaded}) .*clear the task"):
+    code, named = ("snapshot-expired", between) if names_parent else ("snapshot-unrelated", copy.loaded)
+    with pytest.raises(SnapshotError, match=coded(code, f"snapshot {named}", "clear the task")):
         list(store.list_files(store.pattern))
 
 
@@ -676,7 +675,7 @@ def test_what_a_snapshot_says_that_it_added_is_compared(server: S3Server, lake: 
         metadata["snapshots"][-1]["summary"]["added-records"] = "3"
 
     edit_metadata(server, lake, miscount)
-    with pytest.raises(SnapshotError, match=r"says that it added 3 rows, and its manifests have 2"):
+    with pytest.raises(SnapshotError, match=coded("lake-counts-differ", "3 rows", "2")):
         copy.append(lake)
 
 
@@ -850,5 +849,5 @@ def test_files_too_many_for_a_statement_are_not_compared() -> None:
         [DataFileOfLake(key=f"t/{n:0100}", size_bytes=1, rows=1) for n in range(count)] for count in (300, 400)
     )
     assert len(compare(few, [], refusal)) == 300
-    with pytest.raises(SnapshotError, match="rows are gone"):
+    with pytest.raises(SnapshotError, match=coded("lake-rows-removed")):
         compare(many, many, refusal)

@@ -82,7 +82,7 @@ def test_what_is_left_of_a_load_that_has_begun() -> None:
     with pytest.raises(SnapshotError, match=coded("snapshot-unrelated", "'replace_where'")):
         store.pin(["u/1/part", "u/1/mixed"], begun="1")
     for held in (["u/3/part"], []):
-        with pytest.raises(SnapshotError, match="another load has replaced what this one has loaded of snapshot 1"):
+        with pytest.raises(SnapshotError, match=coded("load-replaced", "snapshot 1")):
             store.pin(held, begun="1")
 
 
@@ -114,20 +114,16 @@ def test_a_plan_of_an_iceberg_table() -> None:
 @pytest.mark.parametrize(
     ("conn_id", "code", "said"),
     [
-        (
-            "aws_default",
-            "connection-invalid",
-            "'aws_default' is of type 'aws', .* needs type 'wasb'; .*store_conn_id",
-        ),
-        (None, "argument-missing", "store_conn_id is None, .* needs a connection of type wasb"),
+        ("aws_default", "connection-invalid", ["'aws_default'", "'aws'", "'wasb'", "store_conn_id"]),
+        (None, "argument-missing", ["store_conn_id is None", "wasb"]),
     ],
 )
 def test_azure_needs_a_connection_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, conn_id: str | None, code: str, said: str
+    monkeypatch: pytest.MonkeyPatch, conn_id: str | None, code: str, said: list[str]
 ) -> None:
     connection = {"conn_type": "aws", "login": "AKIA", "password": "c2VjcmV0"}
     monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", json.dumps(connection))
-    with pytest.raises(ConfigError, match=f"{said}.* \\[{code}\\]"):
+    with pytest.raises(ConfigError, match=coded(code, *said)):
         DeltaToClickHouseOperator(task_id="load", source="az://c/t", table="t", store_conn_id=conn_id).open_store()
 
 
@@ -144,7 +140,7 @@ def test_azure_needs_a_connection_of_its_own(
     ],
 )
 def test_no_operator_for_files_is_named_for_a_lake(source: str) -> None:
-    with pytest.raises(ConfigError, match="is not the location of a lake table; write it as 's3://buck") as raised:
+    with pytest.raises(ConfigError, match=coded("address-invalid", "'s3://bucket/folder'")) as raised:
         parse_location(source, DELTA)
     assert "ToClickHouseOperator" not in str(raised.value)
 
@@ -174,8 +170,8 @@ def test_a_library_that_is_not_installed(lake: str, library: str, monkeypatch: p
     for name in [name for name in sys.modules if name.partition(".")[0] == library]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
-    words = rf"{lake.capitalize()} tables need a library \(.*{library}.*\); on the workers .* pip install"
-    with pytest.raises(ConfigError, match=rf"{words} 'airflow-provider-ch-s3\[{lake}\]'"):
+    said = coded("library-missing", lake.capitalize(), library, f"'airflow-provider-ch-s3[{lake}]'")
+    with pytest.raises(ConfigError, match=said):
         operator_of("--lake", lake).open_store()
 
 

@@ -149,18 +149,16 @@ def test_rows_that_the_metadata_count(
 @pytest.mark.parametrize(
     ("snapshots", "remedy"),
     [
-        pytest.param(SNAPSHOT, r"snapshot 7 were removed or replaced: if it has expired, load a newer one", id="all"),
-        pytest.param(ADDED, r"added after snapshot 5 were .* \(VACUUM, .*mode='replace_table'", id="added"),
+        pytest.param(SNAPSHOT, ["snapshot 7", "load a newer one"], id="all"),
+        pytest.param(ADDED, ["snapshot 5", "VACUUM", "mode='replace_table'"], id="added"),
     ],
 )
-def test_data_files_that_are_gone(snapshots: SnapshotRange, remedy: str) -> None:
-    with pytest.raises(
-        SourceError, match=rf"count 4 rows in 2 data files, and the footers of the files .* there 2; .*{remedy}"
-    ):
+def test_data_files_that_are_gone(snapshots: SnapshotRange, remedy: list[str]) -> None:
+    with pytest.raises(SourceError, match=coded("lake-counts-differ", "4 rows in 2 data files", "2", *remedy)):
         check_counted(source_of(data_files(2), 2), snapshots)
     error = LoadError("a-code", "INSERT failed: HTTP response code: 404: while reading 'k'")
     name_gone(error, snapshots)
-    assert re.search(rf"reading 'k'; .*{remedy}", str(error))
+    assert re.search(coded("a-code", "reading 'k'; ", *remedy), str(error))
     assert error.is_final is (snapshots is ADDED)
 
 
@@ -300,5 +298,5 @@ def test_room_on_the_disks(volumes: list[Volume], staged_mib: int, partition_cou
     if not expected:
         check_space(volumes, staged_mib * MIB, partition_count=partition_count)
         return
-    with pytest.raises(LoadError, match=f"^{expected} has too little room.* the volumes 'hot' .* policy 'p'; free"):
+    with pytest.raises(LoadError, match=coded("disk-too-full", expected, "'hot'", "'p'")):
         check_space(volumes, staged_mib * MIB, partition_count=partition_count)

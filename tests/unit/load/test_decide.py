@@ -187,7 +187,7 @@ EARLIER_RUN = datetime(2026, 11, 1, tzinfo=UTC)
 def test_what_a_process_does_first(events: list[Event], expected: type[Step] | type[OvertakenError]) -> None:
     history = History(events=events)
     if expected is OvertakenError:
-        with pytest.raises(OvertakenError, match=r"has begun to load into d\.t; stopping try 2, no action"):
+        with pytest.raises(OvertakenError, match=coded("newer-try-runs", "d.t", "try 2")):
             decide_start(history, identity(), REQUEST, TABLE)
         return
     step = decide_start(history, identity(), REQUEST, TABLE)
@@ -213,7 +213,7 @@ def test_what_a_process_does_first(events: list[Event], expected: type[Step] | t
 )
 def test_a_load_that_was_undone_goes_on_only_when_it_is_cleared(events: list[Event]) -> None:
     history = History(events=[*events, event(UNDONE, 1, epoch=3)])
-    with pytest.raises(ConfigError, match=rf"^{attempt_of(1).query_id} of this load was undone .*; clear the task"):
+    with pytest.raises(ConfigError, match=coded("load-undone", attempt_of(1).query_id)):
         decide_start(history, identity(3), REQUEST, TABLE)
     cleared = replace(identity(3), generation=2, first_try=3)
     assert isinstance(decide_start(history, cleared, REQUEST, TABLE), Begin)
@@ -236,7 +236,7 @@ def test_what_the_owner_of_an_attempt_does_next(
 ) -> None:
     history = History(events=[event(PLANNED, 1), *events])
     if expected is OvertakenError:
-        with pytest.raises(OvertakenError, match=f"has abandoned {attempt_of(1).query_id} and"):
+        with pytest.raises(OvertakenError, match=coded("newer-try-runs", attempt_of(1).query_id)):
             decide_next(history, attempt_of(1), REQUEST)
         return
     step = decide_next(history, attempt_of(1), REQUEST)
@@ -283,5 +283,5 @@ def test_other_query_ids_name_none(query_id: str) -> None:
 
 
 def test_an_attempt_that_the_ledger_has_forgotten() -> None:
-    with pytest.raises(LoadError, match=f"the ledger has no record of {attempt_of(1).query_id}: .*load again"):
+    with pytest.raises(LoadError, match=coded("ledger-record-missing", attempt_of(1).query_id)):
         decide_next(History(events=()), attempt_of(1), REQUEST)

@@ -78,30 +78,32 @@ def test_only_a_refused_type_is_final(message: str, code: int, raised: type[ChS3
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        pytest.param({"sorted_by": "intHash32(id)"}, r"sorted by intHash32\(id\), without id of key", id="sorting"),
-        pytest.param({"key": ("id", "at"), "version": ""}, "sorted by id, without at of key", id="part-of-the-key"),
+        pytest.param({"sorted_by": "intHash32(id)"}, ["sorted by intHash32(id)", "id of key"], id="sorting"),
+        pytest.param({"key": ("id", "at"), "version": ""}, ["sorted by id", "at of key"], id="part-of-the-key"),
         pytest.param(
             {"collapses": True},
-            "keep the row that was written last of a key, not the greatest at",
+            ["written last", "greatest at"],
             id="no-version",
         ),
         pytest.param(
             {"collapses": True, "arguments": "ver"},
-            "keep the greatest ver of a key, not the greatest at",
+            ["greatest ver", "greatest at"],
             id="other-version",
         ),
-        pytest.param({"sorted_by": "day, id"}, "", id="sorted-by-more"),
-        pytest.param({"arguments": "ver"}, "", id="no-key-is-collapsed"),
-        pytest.param({"collapses": True, "arguments": "at"}, "", id="the-same-version"),
-        pytest.param({"collapses": True, "version": ""}, "", id="the-files-are-newer"),
+        pytest.param({"sorted_by": "day, id"}, [], id="sorted-by-more"),
+        pytest.param({"arguments": "ver"}, [], id="no-key-is-collapsed"),
+        pytest.param({"collapses": True, "arguments": "at"}, [], id="the-same-version"),
+        pytest.param({"collapses": True, "version": ""}, [], id="the-files-are-newer"),
     ],
 )
-def test_a_table_that_would_keep_other_rows_than_the_merge_is_refused(arguments: dict[str, Any], says: str) -> None:
+def test_a_table_that_would_keep_other_rows_than_the_merge_is_refused(
+    arguments: dict[str, Any], says: list[str]
+) -> None:
     check(**{**arguments, "engine": "MergeTree"})
     if not says:
         check(**arguments, engine="ReplicatedReplacingMergeTree")
         return
-    with pytest.raises(TargetError, match=says):
+    with pytest.raises(TargetError, match=coded("engine-not-mergeable", *says)):
         check(**arguments, engine="ReplicatedReplacingMergeTree")
 
 

@@ -20,6 +20,7 @@ from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.monitoring.log import flush_part_log
 from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
 from airflow_provider_ch_s3.monitoring.state import QueryState
+from tests.failures import coded
 
 QUERY_ID = "ch-s3-0123-0-1-insert"
 INSERT = Statement(name="insert_load", text="INSERT")
@@ -275,6 +276,6 @@ def test_a_refusal_that_no_retry_can_change_is_final(code: int, is_final: bool) 
     monitor = follow(server, sleep=server.pass_time)
     monitor.timing = dataclasses.replace(monitor.timing, poll_seconds=2.0, now=lambda: server.now)
     monitor.submit(INSERT, QUERY_ID)
-    with pytest.raises(LoadError, match=f"query {QUERY_ID} failed: no") as failed:
+    with pytest.raises(LoadError, match=coded("query-failed", QUERY_ID, "no")) as failed:
         monitor.wait(QUERY_ID)
     assert failed.value.is_final is is_final

@@ -15,6 +15,7 @@ from airflow_provider_ch_s3.reporting.text import format_load
 from airflow_provider_ch_s3.reporting.values import Selection
 from airflow_provider_ch_s3.reporting.view import LedgerView
 from airflow_provider_ch_s3.table.target import parse_table
+from tests.failures import coded
 
 LOADS = {"d.flights_local": ("flights", "nightly"), "d.orders": ("d.orders", "hourly"), "d.quiet": (None, None)}
 """By table, how the last load's task names it, and the DAG; of one there are only old loads."""
@@ -84,21 +85,12 @@ def test_a_load_names_its_table_as_its_task_does(view: LedgerView, load_id: str,
 @pytest.mark.parametrize(
     ("selection", "said"),
     [
-        pytest.param(
-            Selection(table="d.nope"),
-            "the ledger d.ch_s3_ledger has no load into 'd.nope';"
-            " it has loads into d.flights_local, d.orders, d.quiet",
-            id="table",
-        ),
-        pytest.param(
-            Selection(dag="nope"),
-            "the ledger d.ch_s3_ledger has no load of the DAG 'nope'; its latest loads are of hourly, nightly",
-            id="dag",
-        ),
+        pytest.param(Selection(table="d.nope"), ["'d.nope'", "d.flights_local, d.orders, d.quiet"], id="table"),
+        pytest.param(Selection(dag="nope"), ["'nope'", "hourly, nightly"], id="dag"),
     ],
 )
-def test_a_name_that_the_ledger_does_not_have(view: LedgerView, selection: Selection, said: str) -> None:
-    with pytest.raises(ConfigError, match=rf"^{said} \[load-unknown\]$"):
+def test_a_name_that_the_ledger_does_not_have(view: LedgerView, selection: Selection, said: list[str]) -> None:
+    with pytest.raises(ConfigError, match=coded("load-unknown", "d.ch_s3_ledger", *said)):
         view.check_there(selection)
 
 

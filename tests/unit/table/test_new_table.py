@@ -310,13 +310,13 @@ def test_create_table_is_parsed(value: object, expected: CreateTable) -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        pytest.param("yes", "create_table='yes' is of type str; give 'auto'", id="text"),
-        pytest.param(True, "create_table=True is of type bool", id="flag"),
-        pytest.param({"ordre_by": "a"}, "create_table has no field 'ordre_by'; did you mean 'order_by'", id="field"),
+        pytest.param("yes", ["create_table='yes'", "str", "'auto'"], id="text"),
+        pytest.param(True, ["create_table=True", "bool"], id="flag"),
+        pytest.param({"ordre_by": "a"}, ["create_table", "'ordre_by'", "'order_by'"], id="field"),
     ],
 )
-def test_other_values_are_refused(value: object, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_other_values_are_refused(value: object, words: list[str]) -> None:
+    with pytest.raises(ConfigError, match=coded("argument-invalid", *words)):
         CREATE_TABLE.parse("create_table", value)
 
 

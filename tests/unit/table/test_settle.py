@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SettleError
 from airflow_provider_ch_s3.table.settle import NodeParts, SettleRule, Verdict, judge_parts
+from tests.failures import coded
 
 RULE = SettleRule(max_parts=100, max_parts_per_partition=20, stable_seconds=10.0, stalled_seconds=600.0)
 
@@ -125,7 +126,7 @@ def test_the_number_of_parts_alone(parts: NodeParts, awaited: str, left_seconds:
 
 
 def test_too_many_parts_and_no_merge_are_an_error_though_no_merge_is_awaited() -> None:
-    with pytest.raises(SettleError, match="101 parts, 100 allowed, and no merge has run"):
+    with pytest.raises(SettleError, match=coded("parts-not-merged", "101 parts", "100 allowed")):
         judge_parts(
             dataclasses.replace(RULE, wait_for_merges=False), [node(active_parts=101, unchanged_seconds=600.0)]
         )

@@ -10,6 +10,7 @@ from airflow_provider_ch_s3.clickhouse.statement import SettingValue
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.tuning import EXPORT_RULES, ExportFacts, MemorySharing, Plan, ServerSetting, plan_query
 from airflow_provider_ch_s3.tuning.rules import KEPT
+from tests.failures import coded
 
 MIB = 1_048_576
 GIB = 1_073_741_824
@@ -50,7 +51,7 @@ def test_other_formats_have_no_row_groups() -> None:
 @pytest.mark.parametrize("name", ["s3_truncate_on_insert", "s3_create_new_file_on_insert", "skip_unavailable_shards"])
 def test_what_keeps_an_export_complete_is_pinned(name: str) -> None:
     assert plan().sent[name] == 0
-    with pytest.raises(ConfigError, match=f"sets '{name}' to 1"):
+    with pytest.raises(ConfigError, match=coded("setting-not-allowed", f"'{name}'", "1")):
         plan(**{name: 1})
 
 

@@ -10,6 +10,7 @@ from ch_s3_lab.errors import SandboxError
 from ch_s3_lab.sandbox.config import SandboxConfig
 from ch_s3_lab.sandbox.info import GIVEN_VARIABLE
 from ch_s3_lab.sandbox.launch import start_detached
+from tests.failures import coded
 from tests.unit.lab.sandbox.test_sandbox_info import SANDBOX
 
 
@@ -30,5 +31,5 @@ def test_the_installed_package_runs_in_a_folder_with_another_one(
 
 def test_a_sandbox_is_not_a_cluster_that_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(GIVEN_VARIABLE, SANDBOX.to_json())
-    with pytest.raises(SandboxError, match="no-engine"):
+    with pytest.raises(SandboxError, match=coded("sandbox-not-started", "no-engine")):
         start_detached(SandboxConfig(directory=tmp_path / "sandbox", library=tmp_path / "no-engine"))
