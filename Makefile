@@ -2,7 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# The oldest Airflow that is supported.
+# The oldest Airflow that is supported, with the packages of the constraints of its day, so that both can be installed
+# together. Only ClickHouse's driver and Airflow's ClickHouse provider are newer.
 LOWEST := .venv-lowest
 # Processes of pytest, each with a cluster of its own; half of the time they wait.
 WORKERS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))

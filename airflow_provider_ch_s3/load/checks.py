@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -237,11 +238,14 @@ def check_known(target: Target, request: LoadRequest, *, has_ledger: bool = True
             request.mode.name,
         )
         return
+    addresses = request.pattern.addresses
+    source = shlex.quote(addresses[0]) if len(addresses) == 1 else "…"
     raise TargetError(
         "rows-unknown",
         f"{ledger.target} holds {rows}, and the ledger {ledger.name} has no load into it: an INSERT of yours may have"
-        f" loaded the same files. `ch-s3 loads adopt {ledger.target} --source …` records which files the rows are of;"
-        " Append(on_unknown_rows='keep') keeps the rows, and adds those of all files; or empty the table (TRUNCATE)",
+        f" loaded the same files. `ch-s3 loads adopt {ledger.target} --source {source}` records which files the"
+        " rows are of; Append(on_unknown_rows='keep') keeps the rows, and adds those of all files; or empty the table"
+        " (TRUNCATE)",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from airflow.providers.common.compat.sdk import mask_secret
+from airflow.sdk.log import mask_secret
 
 from airflow_provider_ch_s3.common.headers import unread_headers
 from airflow_provider_ch_s3.discretion import keep_secret

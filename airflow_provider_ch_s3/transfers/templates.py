@@ -7,7 +7,7 @@ from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.common.compat.sdk import mask_secret
+from airflow.sdk.log import mask_secret
 
 from airflow_provider_ch_s3.common.declared import Form, Kind, Value, declared_fields, kind_of, secrets_of
 from airflow_provider_ch_s3.discretion import keep_secret

@@ -1,4 +1,7 @@
-"""Every command in the documents is run; the quickstarts by test_quickstart.py, recipes by test_recipes.py."""
+"""Every command in the documents is run.
+
+The quickstarts and install.md by test_quickstart.py, recipes by test_recipes.py.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from tests.failures import coded, own_errors
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
-PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in {"quickstart.md", "recipes.md"}]
+PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in {"install.md", "quickstart.md", "recipes.md"}]
 ELSEWHERE = ("ch-s3 tune ", "ch-s3 loads undo ", "pip install ")
 """Run by tests/sandbox/test_tune_command.py and test_undo.py, and by test_wheel.py."""
 

@@ -1,4 +1,4 @@
-"""The quickstarts, run as written."""
+"""The quickstarts and the page for an Airflow of one's own, run as written."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from ch_s3_lab.demo.local_airflow import LocalAirflow
+from ch_s3_lab.demo.local_airflow import LocalAirflow, make_airflow
 from ch_s3_lab.sandbox.info import GIVEN_VARIABLE, Sandbox
 from tests.airflow.conftest import DOCS, README, code_blocks, no_tables, with_dags
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.airflow_run]
 
 PAGE = DOCS / "quickstart.md"
+INSTALL = DOCS / "install.md"
 FOLDER = "/tmp/ch-s3-quickstart"
 ROWS_OF_JANUARY_2 = 943
 MOST_LINES = 40
@@ -116,6 +117,28 @@ def test_the_readme(examples: LocalAirflow, flights_sandbox: Sandbox, tmp_path: 
     assert 5 < len(ours) <= MOST_LINES, said
     assert "[ch-s3 {" not in said
     assert not [line for line in ours if "::group::" in line]
+
+
+@pytest.mark.thorough
+def test_the_page_for_an_airflow_of_ones_own(flights_sandbox: Sandbox, tmp_path: Path) -> None:
+    dags = tmp_path / "dags"
+    dags.mkdir()
+    (dag,) = code_blocks(INSTALL, "python")
+    (dags / "flights.py").write_text(dag)
+    # the others: tests/unit/test_pins.py and test_wheel.py
+    _, connect, grants, doctor, load, _ = code_blocks(INSTALL, "bash")
+    (create,) = code_blocks(INSTALL, "sql")
+    for statement in create.strip().removesuffix(";").split(";"):
+        flights_sandbox.query(f"EXPLAIN AST {statement}")  # the engine creates no users
+    given = make_airflow(tmp_path / "airflow", dags, flights_sandbox).environment
+    environment = {name: value for name, value in given.items() if not name.startswith("AIRFLOW_CONN_")}
+    before = f"cd {tmp_path}\nclickhouse-client() {{ cat grants.sql; }}\n"
+    script = before + with_real_values(connect, flights_sandbox) + grants + doctor + load
+    with no_tables(flights_sandbox):
+        said = run(script, environment)
+    assert "GRANT" in said
+    assert "✔ reading: " in said
+    assert re.search(rf"flights\.load .* append +committed +1 +{ROWS_OF_JANUARY_2} ", said)
 
 
 def with_real_values(script: str, sandbox: Sandbox) -> str:

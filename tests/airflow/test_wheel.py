@@ -176,6 +176,20 @@ def test_airflow_finds_what_the_readme_installs(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
+def test_a_wheel_of_the_installed_version_is_installed_as_the_page_says(tmp_path: Path) -> None:
+    python, site = install(README, tmp_path / "venv")
+    changed = site / PROVIDER / "__init__.py"
+    changed.unlink()
+    commands = code_blocks(DOCS / "install.md", "bash")[-1].replace(" dist", f" {tmp_path}/dist")
+    pip = f'pip() {{ {sys.executable} -m pip --python {python} "$@" --quiet $OPTIONS; }}\n'
+    without_network = {"wheel": "--no-build-isolation", "install": ""}
+    for command in commands.splitlines():
+        options = without_network[command.split()[1]]
+        subprocess.run(["bash", "-euc", pip + command], cwd=ROOT, check=True, env={**os.environ, "OPTIONS": options})
+    assert changed.exists()
+
+
+@pytest.mark.thorough
 def test_the_lab_is_installed_as_its_page_says(tmp_path: Path) -> None:
     python, site = install(DOCS / "sandbox.md", tmp_path / "venv")
     done = subprocess.run(

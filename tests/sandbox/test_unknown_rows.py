@@ -37,7 +37,8 @@ def unknown(lab: Lab, rows: int) -> str:
 
 def test_adopted_files_are_loaded_already(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
     table = fill(lab)
-    with pytest.raises(TargetError, match=unknown(lab, 3)):
+    command = f"`ch-s3 loads adopt {table} --source '{lab.uri('in/*')}'`"
+    with pytest.raises(TargetError, match=coded("rows-unknown", command)):
         lab.load("in/*", table)
     assert numbers(lab, table) == [1, 2, 3]
     adopt = ("adopt", table, "--source", lab.uri("in/*"), "--aws-conn-id", "aws")

@@ -118,7 +118,13 @@ function cardsOf(report) {
   const listed = report.rows_listed !== null && `${formatCount(report.rows_listed)} in the files`;
   const size = report.size_bytes !== null && `of ${formatBytes(report.size_bytes)} stored`;
   return [
-    [report.is_validated_only ? "Rows validated" : "Rows", formatCount(report.rows_added), listed, counted(report.rows_rejected, "rejected")],
+    [
+      report.is_validated_only ? "Rows validated" : "Rows",
+      formatCount(report.rows_added),
+      listed,
+      counted(report.rows_rejected, "rejected"),
+      Number.isInteger(report.rows_now) && `${formatCount(report.rows_now)} now in the table`,
+    ],
     [
       report.is_validated_only ? "Files validated" : "Files loaded",
       formatCount(report.files_read),

@@ -122,6 +122,11 @@ def test_a_finished_load_shows_its_numbers_beside_the_plan(scripts: Scripts) -> 
             id="headline-of-a-merge",
         ),
         pytest.param(
+            dataclasses.replace(COMMITTED, rows_now=8_000),
+            "1,000 in the files 1 rejected 8,000 now in the table Files",
+            id="rows-of-the-table",
+        ),
+        pytest.param(
             dataclasses.replace(COMMITTED, is_validated_only=True), "Rows validated 1,000", id="validated-rows"
         ),
         pytest.param(
