@@ -321,7 +321,7 @@ def _skips_loaded(case: Case, world: World, listed: Mapping[str, File]) -> bool:
 
 def _find_error(case: Case, world: World, new: Sequence[Row]) -> str:
     """Return why staged rows are not committed, '' if they are."""
-    if case["checks"] == "failed":
+    if case["checks"] == "failed" or (case["checks"] == "conditions" and not new):  # of no rows, min is 0
         return "check-failed"
     touched = {partition_of(case, row) for row in new}
     foreign = {partition_of(case, row) for row in world.rows if "_file" not in row}
