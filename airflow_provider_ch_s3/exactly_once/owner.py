@@ -337,7 +337,9 @@ class Owner:
             # Whatever it is: a part of the rows may be in the target, and a retry adds the others.
             error.is_final = False
             unfinished = UNFINISHED.format(query_id=attempt.query_id, target=self.ledger.target)
-            error.sentence, error.code = f"{error.sentence}; {unfinished}", "commit-unfinished"
+            error.sentence = f"{error.sentence}; {unfinished}"
+            if isinstance(error, ServerError):  # other errors name their remedy by their own code
+                error.code = "commit-unfinished"
             raise
 
     def _fits(self, attempt: AttemptId) -> bool:

@@ -290,7 +290,9 @@ def test_a_replaced_partition_with_rows_of_others_stops_who_finishes(lab: Lab) -
     lab.query(DROP.format(t=table, day=4))
     put(lab, "other/z.csv", (1000, "other", 100))
     before = held(lab, table)
-    with pytest.raises(LoadError, match=coded("commit-unfinished", "others have written to partition 2")) as caught:
+    with pytest.raises(
+        LoadError, match=coded("partition-written-since", "others have written to partition 2")
+    ) as caught:
         lab.load("other/*.csv", table, task_id="other", **given)
     assert held(lab, table) == before
     (remedy,) = re.findall(r"ALTER TABLE \S+ (?:DROP PART '\w+'(?:, )?)+", caught.value.sentence)
@@ -639,7 +641,7 @@ def test_a_commit_that_has_arrived_on_a_slow_replica_is_not_repeated(replicated_
     lab.query(f"INSERT INTO {table} (k, v, day) VALUES (12, 'old', 1), (13, 'old', 1), (22, 'old', 2)")
     with (
         queue_stopped_before(lab, "replace_partitions", table, node=1),
-        pytest.raises(LoadError, match=coded("commit-unfinished", "replicas of", "is unfinished: ")),
+        pytest.raises(LoadError, match=coded("replica-behind", "replicas of", "is unfinished: ")),
     ):
         run_mode(lab, mode, table, first)
     put(lab, "other/z.csv", (1000, "other", 100))
@@ -647,7 +649,7 @@ def test_a_commit_that_has_arrived_on_a_slow_replica_is_not_repeated(replicated_
         partial(run_mode, lab, mode, table, first, **({} if mode == "undo" else {"try_number": 2})),
         partial(lab.load, "other/*.csv", table, task_id="other", **given),
     ):
-        with pytest.raises(LoadError, match=coded("commit-unfinished", "replicas of", "is unfinished: ")):
+        with pytest.raises(LoadError, match=coded("replica-behind", "replicas of", "is unfinished: ")):
             again()
     lab.query(f"SYSTEM START REPLICATION QUEUES {table}", node=1)
     lab.sync(table)
