@@ -18,14 +18,23 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed, HeldPlan
-from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.records import (
+    Abandoned,
+    CommitPlan,
+    Committed,
+    Detail,
+    HeldPlan,
+    Planned,
+    Reported,
+)
 from airflow_provider_ch_s3.identity import Life
 from airflow_provider_ch_s3.report import LoadReport
+
+Kind = TypeVar("Kind", bound=Detail)
 
 # The clocks of two servers may differ.
 CLOCK_MARGIN_SECONDS = 5.0
@@ -111,26 +120,11 @@ class AttemptId:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Abandoned:
-    """Why an attempt has ended without a commit.
-
-    :param is_broken: in the middle of a commit that could not be finished.
-    :param is_validated_only: the load only validates, and the rows were as they should be.
-    """
-
-    is_broken: bool = False
-    is_validated_only: bool = False
-
-
-ABANDONED = Abandoned()
-"""Of an attempt that failed, or was replaced by another attempt."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Event:
     """One row of the ledger.
 
     :param epoch: of the writer's lock.
+    :param detail: as stored, and covered by the seal.
     :param time: Unix time, by the server's clock.
     :param age_seconds: age of the event when the ledger was read, by the same clock.
     :param is_sealed: the writer had the login of the reader; only for ``PLANNED``, ``HELD`` and ``COMMITTING``.
@@ -145,13 +139,17 @@ class Event:
     age_seconds: float = 0.0
     is_sealed: bool = False
 
+    def read(self, kind: type[Kind]) -> Kind:
+        """Decode the detail."""
+        return decode(kind, self.detail)
+
     @property
     def since(self) -> float:
         """When the DAG run of the writer began (Unix time): distinguishes two runs of the same name.
 
         Only ``LOCKED``, ``PLANNED`` and ``REPORTED`` have this time; each process writes these events for itself.
         """
-        return float(self.detail.get("since", 0.0))
+        return self.read(Reported).since
 
     def is_of(self, life: Life) -> bool:
         """Whether a process of the same run and generation wrote the event."""
@@ -203,14 +201,14 @@ class Attempt:
     @cached_property
     def held(self) -> HeldPlan | None:
         """What somebody may commit; None if the load has held nothing back, or another login has written the plan."""
-        return decode(HeldPlan, self.hold.detail) if self.hold and self.hold.is_sealed else None
+        return self.hold.read(HeldPlan) if self.hold and self.hold.is_sealed else None
 
     @property
     def held_seconds_left(self) -> float | None:
         """For how long the staged rows still wait for a person's decision; None if they do not wait."""
         if self.hold is None or self.state is not EventKind.PLANNED:
             return None
-        return float(self.hold.detail["hold_seconds"]) - self.hold.age_seconds
+        return self.hold.read(HeldPlan).hold_seconds - self.hold.age_seconds
 
     @property
     def is_held(self) -> bool:
@@ -220,9 +218,7 @@ class Attempt:
     @cached_property
     def abandoned(self) -> Abandoned | None:
         """Why the attempt was abandoned; None if the attempt was not."""
-        if self.state is not EventKind.ABANDONED:
-            return None
-        return decode(Abandoned, self.detail(EventKind.ABANDONED))
+        return self._last(Abandoned, EventKind.ABANDONED) if self.state is EventKind.ABANDONED else None
 
     @property
     def is_broken(self) -> bool:
@@ -237,13 +233,12 @@ class Attempt:
     @cached_property
     def planned(self) -> Planned:
         """What was recorded before the INSERT; :attr:`Planned.is_known` is False if the record was pruned."""
-        return decode(Planned, self.detail(EventKind.PLANNED))
+        return self._last(Planned, EventKind.PLANNED) or Planned()
 
     @cached_property
     def committed(self) -> Committed | None:
         """What the commit has done; None if the attempt is not committed, or if the record was pruned."""
-        detail = self.detail(EventKind.COMMITTED)
-        return decode(Committed, detail) if detail else None
+        return self._last(Committed, EventKind.COMMITTED)
 
     @property
     def report(self) -> LoadReport:
@@ -262,7 +257,9 @@ class Attempt:
         A sealed plan counts more than any unsealed plan.
         """
         written = [event for event in reversed(self.events) if event.kind is EventKind.COMMITTING]
-        return decode(CommitPlan, max(written, key=_recency).detail) if written else None
+        counting = [event for event in written if event.is_sealed] or written
+        plans = [(event.epoch, event.read(CommitPlan)) for event in counting]
+        return max(plans, key=lambda plan: (plan[0], plan[1].revision))[1] if plans else None
 
     @property
     def committing_since(self) -> float:
@@ -320,13 +317,10 @@ class Attempt:
         """The task's try that planned the attempt."""
         return self.events[0].try_number
 
-    def detail(self, kind: EventKind) -> Mapping[str, Any]:
-        """Detail of the last event of a kind; empty if there is none."""
-        return next((event.detail for event in reversed(self.events) if event.kind is kind), {})
-
-
-def _recency(committing: Event) -> tuple[bool, int, int]:
-    return committing.is_sealed, committing.epoch, committing.detail.get("revision", 0)
+    def _last(self, detail: type[Kind], kind: EventKind) -> Kind | None:
+        """Decode the detail of the last event of a kind; None if there is no event, or if the detail was pruned."""
+        last = next((event for event in reversed(self.events) if event.kind is kind), None)
+        return last.read(detail) if last and last.detail else None
 
 
 @dataclass(frozen=True, kw_only=True)

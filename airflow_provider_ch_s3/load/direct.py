@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, SourceError, UnknownStateError
-from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.records import Planned
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.introspection.table import Located, locate_table, read_target
 from airflow_provider_ch_s3.load.arrivals import list_files

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
+from airflow_provider_ch_s3.exactly_once.records import Failed
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.target import parse_table
 
@@ -170,7 +171,7 @@ class LoadRecord:
             rows_rejected=report.rows_rejected if report else None,
             checks_warned=sum(not one.passed for one in report.row_checks) if report else None,
             seconds=round(report.total_seconds, 3) if report else None,
-            error="" if report or not attempt.failed else str(attempt.failed.detail.get("error", "")),
+            error="" if report or not attempt.failed else attempt.failed.read(Failed).error,
             table_uuids=attempt.committed_uuids,
             events=[
                 {"time": one.time, "event": one.kind.value, "try_number": one.try_number, "epoch": one.epoch}
