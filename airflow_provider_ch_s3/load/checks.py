@@ -30,7 +30,6 @@ from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore
 from airflow_provider_ch_s3.introspection.explain import REMOVED_REMEDY, is_removed
 from airflow_provider_ch_s3.introspection.table import Volume
 from airflow_provider_ch_s3.load.arrivals import describe_empty
-from airflow_provider_ch_s3.modes import Direct
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.target import TargetSpec, is_merge_tree
@@ -250,7 +249,7 @@ def check_known_before(target: Target, request: LoadRequest) -> None:
 
     If only some nodes have the ledger, nothing is checked: the ledger cannot be read.
     """
-    if isinstance(request.mode, Direct):
+    if not request.mode.is_staged:
         return
     nodes = set(target.cluster.hosts)
     found = {row["node"] for row in target.ledger.check()}

@@ -41,7 +41,6 @@ class DirectLoad(Load):
     """The load of one request by one task, without staging; used like :class:`StagedLoad`."""
 
     after_kill: ClassVar[str] = "rows written by then stay in the table"
-    is_staged: ClassVar[bool] = False
     _located: Located | None = field(default=None, init=False)
     _prepared: PreparedLoad | None = field(default=None, init=False)
     _plan_seconds: float = field(default=0.0, init=False)

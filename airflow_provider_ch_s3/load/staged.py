@@ -92,7 +92,6 @@ class StagedLoad(Load):
     """
 
     after_kill: ClassVar[str] = "nothing of it was committed"
-    is_staged: ClassVar[bool] = True
     progress: Progress = field(default_factory=Progress, init=False)
     _token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     _target: Target | None = field(default=None, init=False)
