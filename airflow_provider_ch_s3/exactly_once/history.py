@@ -18,23 +18,13 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
-from airflow_provider_ch_s3.common.codec import decode
+from airflow_provider_ch_s3.common.codec import Value, decode
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.records import (
-    Abandoned,
-    CommitPlan,
-    Committed,
-    Detail,
-    HeldPlan,
-    Planned,
-    Reported,
-)
+from airflow_provider_ch_s3.exactly_once.records import Abandoned, CommitPlan, Committed, HeldPlan, Planned, Reported
 from airflow_provider_ch_s3.identity import Life
 from airflow_provider_ch_s3.report import LoadReport
-
-Kind = TypeVar("Kind", bound=Detail)
 
 # The clocks of two servers may differ.
 CLOCK_MARGIN_SECONDS = 5.0
@@ -139,9 +129,9 @@ class Event:
     age_seconds: float = 0.0
     is_sealed: bool = False
 
-    def read(self, kind: type[Kind]) -> Kind:
+    def read(self, cls: type[Value]) -> Value:
         """Decode the detail."""
-        return decode(kind, self.detail)
+        return decode(cls, self.detail)
 
     @property
     def since(self) -> float:
@@ -216,19 +206,10 @@ class Attempt:
         return (self.held_seconds_left or 0.0) > 0
 
     @cached_property
-    def abandoned(self) -> Abandoned | None:
-        """Why the attempt was abandoned; None if the attempt was not."""
-        return self._last(Abandoned, EventKind.ABANDONED) if self.state is EventKind.ABANDONED else None
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether the attempt was abandoned in the middle of a commit that could not be finished."""
-        return self.abandoned is not None and self.abandoned.is_broken
-
-    @property
-    def is_validated_only(self) -> bool:
-        """Whether the attempt was abandoned because the load only validates, and the rows were as they should be."""
-        return self.abandoned is not None and self.abandoned.is_validated_only
+    def abandoned(self) -> Abandoned:
+        """Why the attempt was abandoned; no reason applies to any other attempt."""
+        why = self._last(Abandoned, EventKind.ABANDONED)
+        return why if why and self.state is EventKind.ABANDONED else Abandoned()
 
     @cached_property
     def planned(self) -> Planned:
@@ -317,10 +298,10 @@ class Attempt:
         """The task's try that planned the attempt."""
         return self.events[0].try_number
 
-    def _last(self, detail: type[Kind], kind: EventKind) -> Kind | None:
+    def _last(self, cls: type[Value], kind: EventKind) -> Value | None:
         """Decode the detail of the last event of a kind; None if there is no event, or if the detail was pruned."""
         last = next((event for event in reversed(self.events) if event.kind is kind), None)
-        return last.read(detail) if last and last.detail else None
+        return last.read(cls) if last and last.detail else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,7 +325,7 @@ class History:
 
         Without such an attempt, the next epoch: no attempt planned from now on has a smaller number.
         """
-        numbers = [attempt.id.number for attempt in self.attempts.values() if attempt.is_open or attempt.is_broken]
+        numbers = [one.id.number for one in self.attempts.values() if one.is_open or one.abandoned.is_broken]
         return min(numbers, default=self.epoch + 1)
 
     @property

@@ -29,13 +29,7 @@ from airflow_provider_ch_s3.errors import (
 )
 from airflow_provider_ch_s3.exactly_once.commit import Commit
 from airflow_provider_ch_s3.exactly_once.held import held_view, hide_held, show_held
-from airflow_provider_ch_s3.exactly_once.history import (
-    CLOCK_MARGIN_SECONDS,
-    Attempt,
-    AttemptId,
-    EventKind,
-    History,
-)
+from airflow_provider_ch_s3.exactly_once.history import CLOCK_MARGIN_SECONDS, Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import OF_LATER_RELEASE
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS, mode_of

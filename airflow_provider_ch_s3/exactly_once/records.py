@@ -274,8 +274,7 @@ class Abandoned:
 class Reported:
     """The detail of the event ``reported``.
 
-    :param since: when the DAG run of the writer began (Unix time): distinguishes two runs of the same name. The
-        events ``locked`` and ``planned`` have the same field.
+    :param since: as of :class:`Locked`.
     """
 
     since: float = 0.0

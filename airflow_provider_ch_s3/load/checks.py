@@ -187,7 +187,7 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
     paths = {request.pattern.path(file.key) for file in files}
     for name, known in [(target.ledger.target, history), *target.ledger.read_earlier()]:
         for attempt in known.attempts.values():
-            is_half_done = attempt.is_broken or attempt.state is EventKind.COMMITTING
+            is_half_done = attempt.abandoned.is_broken or attempt.state is EventKind.COMMITTING
             if not (is_half_done and uuids & set(attempt.committing_uuids)):
                 continue
             if paths & target.ledger.of(name).read_manifest(attempt.id).keys():

@@ -13,7 +13,6 @@ from typing import Any
 
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.exactly_once.records import Failed
-from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.target import parse_table
 
 OPEN = (EventKind.PLANNED.value, EventKind.COMMITTING.value)
@@ -139,7 +138,8 @@ class LoadRecord:
     @classmethod
     def of(cls, table: str, attempt: Attempt) -> LoadRecord:
         """Summarize an attempt."""
-        planned, report, chunk = attempt.planned, report_of(attempt), attempt.planned.chunk
+        planned, chunk = attempt.planned, attempt.planned.chunk
+        report = attempt.committed and attempt.committed.report
         is_there = report is not None and attempt.state is EventKind.COMMITTED
         return cls(
             query_id=attempt.id.query_id,
@@ -149,8 +149,8 @@ class LoadRecord:
             named=str(parse_table(planned.table or table, parse_table(table, "").database)),
             state=attempt.state.value,
             is_open=attempt.is_open,
-            is_broken=attempt.is_broken,
-            is_validated_only=attempt.is_validated_only,
+            is_broken=attempt.abandoned.is_broken,
+            is_validated_only=attempt.abandoned.is_validated_only,
             held_seconds_left=attempt.held_seconds_left,
             dag=planned.dag,
             task=planned.task,
@@ -178,11 +178,6 @@ class LoadRecord:
                 for one in attempt.events
             ],
         )
-
-
-def report_of(attempt: Attempt) -> LoadReport | None:
-    """Read the report of a committed attempt; None for any other attempt."""
-    return attempt.committed.report if attempt.committed else None
 
 
 @dataclass(frozen=True, kw_only=True)
