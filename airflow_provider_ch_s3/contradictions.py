@@ -12,7 +12,7 @@ from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.files.data_format import DELIMITER_SETTING, Csv
 from airflow_provider_ch_s3.files.file_format import check_dialect, find_format, format_of_key
 from airflow_provider_ch_s3.files.globs import before_wildcards
-from airflow_provider_ch_s3.modes import Append, Direct, OnChangedFiles, OnMissingFiles, ReplaceTable
+from airflow_provider_ch_s3.modes import Append, OnChangedFiles, OnMissingFiles, ReplaceTable
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.table.bad_rows import check_has_lines
 from airflow_provider_ch_s3.table.file_schema import parse_structure
@@ -84,7 +84,7 @@ def _check_beside(argument: str, others: Mapping[str, tuple[object, str]]) -> No
 
 
 def _check_direct(request: LoadRequest) -> None:
-    if not isinstance(request.mode, Direct):
+    if request.mode.is_staged:
         return
     reasons = {
         "checks": (request.checks.conditions, "the rows are in the table before anything can check them"),
@@ -296,7 +296,7 @@ def _check_lake(request: LoadRequest) -> None:
     """
     again = f" (mode={ReplaceTable.name!r} loads all rows of a snapshot again)"
     given = {
-        "mode='direct'": (isinstance(request.mode, Direct), again),
+        "mode='direct'": (not request.mode.is_staged, again),
         f"mode={request.mode!r}": (request.mode.is_about_files, again),
         "Arrivals(min_age=…)": (request.arrivals.min_age, ""),
         "Arrivals(expected=…)": (request.arrivals.expected, ""),

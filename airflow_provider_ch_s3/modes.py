@@ -96,6 +96,8 @@ class Mode(Value):
 
     is_additive: ClassVar[bool] = False
     """Commits add rows and replace none, so that they may come in chunks, and with bad rows."""
+    is_staged: ClassVar[bool] = True
+    """The rows go to a staging table first, and the ledger knows the load."""
     needs_partitions: ClassVar[bool] = False
     """The table has to have a partition key."""
     condition = ""
@@ -292,6 +294,7 @@ class Direct(Mode):
     """
 
     name: ClassVar[str] = "direct"
+    is_staged: ClassVar[bool] = False
 
     @property
     def commits(self) -> LoadMode:

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value", bound="DataclassInstance")
 
-SCHEMA_VERSION = 1
-"""Version of the ledger's schema; a release that knows only lower versions does not touch the ledger."""
-
 
 def as_plain(value: Any) -> Any:
     """Return a value with plain dicts and lists at every depth, as JSON gives it back."""

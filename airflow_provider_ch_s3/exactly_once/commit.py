@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import read_uuids
 from airflow_provider_ch_s3.exactly_once.moved import Before
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan
 from airflow_provider_ch_s3.exactly_once.tables import AttemptTables, Place, place_of, read_digests
 from airflow_provider_ch_s3.sql import staging_queries
 

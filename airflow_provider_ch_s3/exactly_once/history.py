@@ -20,10 +20,9 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from airflow_provider_ch_s3.common.codec import decode
+from airflow_provider_ch_s3.common.codec import Value, decode
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed, HeldPlan
-from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.records import Abandoned, CommitPlan, Committed, HeldPlan, Planned, Reported
 from airflow_provider_ch_s3.identity import Life
 from airflow_provider_ch_s3.report import LoadReport
 
@@ -111,26 +110,11 @@ class AttemptId:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Abandoned:
-    """Why an attempt has ended without a commit.
-
-    :param is_broken: in the middle of a commit that could not be finished.
-    :param is_validated_only: the load only validates, and the rows were as they should be.
-    """
-
-    is_broken: bool = False
-    is_validated_only: bool = False
-
-
-ABANDONED = Abandoned()
-"""Of an attempt that failed, or was replaced by another attempt."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Event:
     """One row of the ledger.
 
     :param epoch: of the writer's lock.
+    :param detail: as stored, and covered by the seal.
     :param time: Unix time, by the server's clock.
     :param age_seconds: age of the event when the ledger was read, by the same clock.
     :param is_sealed: the writer had the login of the reader; only for ``PLANNED``, ``HELD`` and ``COMMITTING``.
@@ -145,13 +129,17 @@ class Event:
     age_seconds: float = 0.0
     is_sealed: bool = False
 
+    def read(self, cls: type[Value]) -> Value:
+        """Decode the detail."""
+        return decode(cls, self.detail)
+
     @property
     def since(self) -> float:
         """When the DAG run of the writer began (Unix time): distinguishes two runs of the same name.
 
         Only ``LOCKED``, ``PLANNED`` and ``REPORTED`` have this time; each process writes these events for itself.
         """
-        return float(self.detail.get("since", 0.0))
+        return self.read(Reported).since
 
     def is_of(self, life: Life) -> bool:
         """Whether a process of the same run and generation wrote the event."""
@@ -203,14 +191,14 @@ class Attempt:
     @cached_property
     def held(self) -> HeldPlan | None:
         """What somebody may commit; None if the load has held nothing back, or another login has written the plan."""
-        return decode(HeldPlan, self.hold.detail) if self.hold and self.hold.is_sealed else None
+        return self.hold.read(HeldPlan) if self.hold and self.hold.is_sealed else None
 
     @property
     def held_seconds_left(self) -> float | None:
         """For how long the staged rows still wait for a person's decision; None if they do not wait."""
         if self.hold is None or self.state is not EventKind.PLANNED:
             return None
-        return float(self.hold.detail["hold_seconds"]) - self.hold.age_seconds
+        return self.hold.read(HeldPlan).hold_seconds - self.hold.age_seconds
 
     @property
     def is_held(self) -> bool:
@@ -218,32 +206,20 @@ class Attempt:
         return (self.held_seconds_left or 0.0) > 0
 
     @cached_property
-    def abandoned(self) -> Abandoned | None:
-        """Why the attempt was abandoned; None if the attempt was not."""
-        if self.state is not EventKind.ABANDONED:
-            return None
-        return decode(Abandoned, self.detail(EventKind.ABANDONED))
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether the attempt was abandoned in the middle of a commit that could not be finished."""
-        return self.abandoned is not None and self.abandoned.is_broken
-
-    @property
-    def is_validated_only(self) -> bool:
-        """Whether the attempt was abandoned because the load only validates, and the rows were as they should be."""
-        return self.abandoned is not None and self.abandoned.is_validated_only
+    def abandoned(self) -> Abandoned:
+        """Why the attempt was abandoned; no reason applies to any other attempt."""
+        why = self._last(Abandoned, EventKind.ABANDONED)
+        return why if why and self.state is EventKind.ABANDONED else Abandoned()
 
     @cached_property
     def planned(self) -> Planned:
         """What was recorded before the INSERT; :attr:`Planned.is_known` is False if the record was pruned."""
-        return decode(Planned, self.detail(EventKind.PLANNED))
+        return self._last(Planned, EventKind.PLANNED) or Planned()
 
     @cached_property
     def committed(self) -> Committed | None:
         """What the commit has done; None if the attempt is not committed, or if the record was pruned."""
-        detail = self.detail(EventKind.COMMITTED)
-        return decode(Committed, detail) if detail else None
+        return self._last(Committed, EventKind.COMMITTED)
 
     @property
     def report(self) -> LoadReport:
@@ -262,7 +238,9 @@ class Attempt:
         A sealed plan counts more than any unsealed plan.
         """
         written = [event for event in reversed(self.events) if event.kind is EventKind.COMMITTING]
-        return decode(CommitPlan, max(written, key=_recency).detail) if written else None
+        counting = [event for event in written if event.is_sealed] or written
+        plans = [(event.epoch, event.read(CommitPlan)) for event in counting]
+        return max(plans, key=lambda plan: (plan[0], plan[1].revision))[1] if plans else None
 
     @property
     def committing_since(self) -> float:
@@ -320,13 +298,10 @@ class Attempt:
         """The task's try that planned the attempt."""
         return self.events[0].try_number
 
-    def detail(self, kind: EventKind) -> Mapping[str, Any]:
-        """Detail of the last event of a kind; empty if there is none."""
-        return next((event.detail for event in reversed(self.events) if event.kind is kind), {})
-
-
-def _recency(committing: Event) -> tuple[bool, int, int]:
-    return committing.is_sealed, committing.epoch, committing.detail.get("revision", 0)
+    def _last(self, cls: type[Value], kind: EventKind) -> Value | None:
+        """Decode the detail of the last event of a kind; None if there is no event, or if the detail was pruned."""
+        last = next((event for event in reversed(self.events) if event.kind is kind), None)
+        return last.read(cls) if last and last.detail else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,7 +325,7 @@ class History:
 
         Without such an attempt, the next epoch: no attempt planned from now on has a smaller number.
         """
-        numbers = [attempt.id.number for attempt in self.attempts.values() if attempt.is_open or attempt.is_broken]
+        numbers = [one.id.number for one in self.attempts.values() if one.is_open or one.abandoned.is_broken]
         return min(numbers, default=self.epoch + 1)
 
     @property

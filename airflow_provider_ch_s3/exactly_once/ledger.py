@@ -9,18 +9,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import REPLICATED_DATABASES
-from airflow_provider_ch_s3.common.codec import SCHEMA_VERSION
 from airflow_provider_ch_s3.common.seal import Login
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
+from airflow_provider_ch_s3.exactly_once.records import SCHEMA_VERSION, Committed, Detail
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.sql import ledger_queries
@@ -241,10 +241,10 @@ class Ledger:
         self,
         kind: EventKind,
         attempt: AttemptId,
+        detail: Detail,
         *,
         epoch: int,
         try_number: int,
-        detail: Mapping[str, Any] | None = None,
         first_open: int = 0,
     ) -> Event:
         """Append an event.
@@ -252,8 +252,9 @@ class Ledger:
         :param first_open: for ``LOCKED``, the number of the first open attempt.
         :returns: the event as a reader will get it, but without the time: the server adds the time.
         """
+        written = asdict(detail)
         if kind in _SEALED:
-            detail = self.login.sealed(detail or {}, *self._identity_of(kind, attempt, epoch))
+            written = self.login.sealed(written, *self._identity_of(kind, attempt, epoch))
         row = {
             "target": str(self.target),
             "load_id": attempt.load_id,
@@ -263,8 +264,8 @@ class Ledger:
             "event": kind.value,
             "try_number": try_number,
             "first_open": first_open,
-            "detail": json.dumps(detail or {}),
-            **(_looked_up(detail) if kind in (EventKind.COMMITTED, EventKind.UNDONE) and detail else {}),
+            "detail": json.dumps(written),
+            **(_looked_up(detail) if isinstance(detail, Committed) else {}),
         }
         # A heartbeat only matters to those who read the ledger now, and no load acts upon a failure.
         quorum = 0 if kind in (EventKind.ALIVE, EventKind.FAILED) else self.quorum
@@ -410,12 +411,14 @@ def _distinguishing(table_uuids: Collection[str]) -> list[str]:
     return sorted(set(table_uuids) - {NO_UUID})
 
 
-def _looked_up(detail: Mapping[str, Any]) -> dict[str, Any]:
+def _looked_up(commit: Committed) -> dict[str, Any]:
     """What later loads look up of a commit: these columns stay when the details are pruned."""
-    report = detail.get("report", {})
     return {
-        **{name: detail[name] for name in ("table_uuids", "load_mode", "partitions")},
-        **{name: report[name] for name in ("data_format", "volume_bytes") if name in report},
+        "table_uuids": commit.table_uuids,
+        "load_mode": commit.load_mode,
+        "partitions": commit.partitions,
+        "data_format": commit.report.data_format,
+        "volume_bytes": commit.report.volume_bytes,
     }
 
 

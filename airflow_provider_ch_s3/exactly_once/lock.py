@@ -34,6 +34,7 @@ from airflow_provider_ch_s3.exactly_once.claim import Claim, ClaimTable, ClaimTa
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.line import Line, line_prefix
+from airflow_provider_ch_s3.exactly_once.records import Locked
 from airflow_provider_ch_s3.exactly_once.staging import FoundTables, Staging
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.sql import ledger_queries, load_queries
@@ -290,8 +291,8 @@ class Lock:
     def _write(self, kind: EventKind, epoch: int, claim: Claim, *, first_open: int = 0) -> None:
         # An attempt has the number of the epoch that planned it, so the ledger has both in one order.
         held = AttemptId(load_id=claim.load_id, generation=claim.generation, number=epoch)
-        detail = {"since": claim.since, "token": claim.token}
-        self.ledger.write(kind, held, epoch=epoch, try_number=claim.try_number, detail=detail, first_open=first_open)
+        detail = Locked(since=claim.since, token=claim.token)
+        self.ledger.write(kind, held, detail, epoch=epoch, try_number=claim.try_number, first_open=first_open)
 
     def _is_silent(self, owner: ClaimTable, watch: OwnerWatch, *, is_next: bool) -> bool:
         """Whether the owner has had no heartbeat for so long that the owner counts as dead."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.steps import timed_step
@@ -28,21 +28,20 @@ from airflow_provider_ch_s3.errors import (
     UnknownStateError,
 )
 from airflow_provider_ch_s3.exactly_once.commit import Commit
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed, HeldPlan, Present
 from airflow_provider_ch_s3.exactly_once.held import held_view, hide_held, show_held
-from airflow_provider_ch_s3.exactly_once.history import (
-    ABANDONED,
-    CLOCK_MARGIN_SECONDS,
-    Abandoned,
-    Attempt,
-    AttemptId,
-    EventKind,
-    History,
-)
+from airflow_provider_ch_s3.exactly_once.history import CLOCK_MARGIN_SECONDS, Attempt, AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import OF_LATER_RELEASE
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS, mode_of
-from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.records import (
+    Abandoned,
+    CommitPlan,
+    Committed,
+    Detail,
+    HeldPlan,
+    Planned,
+    Present,
+)
 from airflow_provider_ch_s3.exactly_once.staging import CHANGES, MERGED, FoundTables, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.tables import AttemptTables
 from airflow_provider_ch_s3.exactly_once.target import Target
@@ -57,9 +56,6 @@ from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
 from airflow_provider_ch_s3.table.bad_rows import reject_table
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 log = get_log(__name__)
 
@@ -189,7 +185,7 @@ class Owner:
             event.kind is EventKind.COMMITTED
             and event.epoch >= history.epoch  # earlier commits may have been looked up since
             and event.attempt not in known
-            and EFFECTS.get(event.detail.get("load_mode", ""), OF_LATER_RELEASE).frees_files
+            and EFFECTS.get(event.read(Committed).load_mode, OF_LATER_RELEASE).frees_files
             for event in self.history.events
         )
 
@@ -220,8 +216,7 @@ class Owner:
             log.info("abandoning %s", attempt.query_id)
             # Kill before recording: once it is recorded as abandoned, nobody checks what is still running.
             kill_queries(self.client, self.ledger.cluster, attempt.prefix, timing=self.timing)
-            abandoned = Abandoned(is_validated_only=is_validated_only)
-            return self._record_abandoned(attempt, keep_seconds, abandoned)
+            return self._record_abandoned(attempt, keep_seconds, is_validated_only=is_validated_only)
         elif found is not None:
             # Its earlier owner has closed it, but cannot drop tables that it no longer finds under their names.
             self.staging.drop(attempt, self.epoch)
@@ -491,10 +486,10 @@ class Owner:
         self._write(EventKind.ABANDONED, attempt, Abandoned(is_broken=True))
 
     def _record_abandoned(
-        self, attempt: AttemptId, keep_seconds: float = 0.0, abandoned: Abandoned = ABANDONED
+        self, attempt: AttemptId, keep_seconds: float = 0.0, *, is_validated_only: bool = False
     ) -> TableName | None:
         self._hide(attempt)
-        self._write(EventKind.ABANDONED, attempt, abandoned)
+        self._write(EventKind.ABANDONED, attempt, Abandoned(is_validated_only=is_validated_only))
         kept = self.staging.keep(attempt, self.epoch, keep_seconds) if keep_seconds else None
         self.staging.drop(attempt, self.epoch)
         return kept
@@ -530,9 +525,9 @@ class Owner:
         for table in tables:
             self.staging.drop_table(table)
 
-    def _write(self, kind: EventKind, attempt: AttemptId, record: DataclassInstance) -> None:
+    def _write(self, kind: EventKind, attempt: AttemptId, detail: Detail) -> None:
         try_number = self.identity.try_number
-        event = self.ledger.write(kind, attempt, epoch=self.epoch, try_number=try_number, detail=asdict(record))
+        event = self.ledger.write(kind, attempt, detail, epoch=self.epoch, try_number=try_number)
         self.history = replace(self.history, events=[*self.history.events, event])
 
 

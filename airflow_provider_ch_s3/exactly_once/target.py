@@ -14,6 +14,7 @@ from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, Hi
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.lock import Lock
+from airflow_provider_ch_s3.exactly_once.records import Locked
 from airflow_provider_ch_s3.exactly_once.staging import Staging, StagingTable
 from airflow_provider_ch_s3.introspection.cluster import check_reach
 from airflow_provider_ch_s3.sql import staging_queries
@@ -61,7 +62,7 @@ class Target:
         """Whether no other process of the same task has owned the target since this process did."""
         claims = self.ledger.read().claims_of(self.lock.identity.load_id)
         locked = [event for event in claims if event.kind is EventKind.LOCKED]
-        return not locked or locked[-1].detail.get("token") == self.lock.token
+        return not locked or locked[-1].read(Locked).token == self.lock.token
 
     def find_staged(self, attempt: AttemptId, role: str = "") -> TableName:
         """Name of the attempt's table with a role, in any epoch; '' is the role of the rows for the target."""

@@ -11,12 +11,11 @@ from dataclasses import replace
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError
-from airflow_provider_ch_s3.exactly_once.commit_plan import Committed
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.ledger import NO_UUID
 from airflow_provider_ch_s3.exactly_once.modes import survivors
 from airflow_provider_ch_s3.exactly_once.owner import owned
-from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.records import Committed, Planned
 from airflow_provider_ch_s3.exactly_once.target import Target, check_provenance
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.introspection.files import count_rows

@@ -48,8 +48,6 @@ class Load(ABC):
     timing: Timing = REAL_TIME
     after_kill: ClassVar[str]
     """What a killed load leaves behind, for error messages."""
-    is_staged: ClassVar[bool]
-    """Whether the rows go to a staging table first."""
     _is_killed: bool = field(default=False, init=False)
     _monitor: QueryMonitor | None = field(default=None, init=False)
 
@@ -127,7 +125,6 @@ class Load(ABC):
             declaration=self.declaration,
             request=self.request,
             identity=self.identity,
-            is_staged=self.is_staged,
         )
 
     def is_running(self, query_id: str) -> bool:

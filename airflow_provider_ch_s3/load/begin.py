@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.exactly_once.history import AttemptId, History
 from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode, ReadVersions
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.owner import Owner, Stage, owned
-from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.records import Planned
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.staging import VIEW
 from airflow_provider_ch_s3.exactly_once.views import stage_views

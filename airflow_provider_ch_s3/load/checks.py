@@ -31,7 +31,6 @@ from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore
 from airflow_provider_ch_s3.introspection.explain import REMOVED_REMEDY, is_removed
 from airflow_provider_ch_s3.introspection.table import Volume
 from airflow_provider_ch_s3.load.arrivals import describe_empty
-from airflow_provider_ch_s3.modes import Direct
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.target import TargetSpec, is_merge_tree
@@ -189,7 +188,7 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
     paths = {request.pattern.path(file.key) for file in files}
     for name, known in [(target.ledger.target, history), *target.ledger.read_earlier()]:
         for attempt in known.attempts.values():
-            is_half_done = attempt.is_broken or attempt.state is EventKind.COMMITTING
+            is_half_done = attempt.abandoned.is_broken or attempt.state is EventKind.COMMITTING
             if not (is_half_done and uuids & set(attempt.committing_uuids)):
                 continue
             if paths & target.ledger.of(name).read_manifest(attempt.id).keys():
@@ -254,7 +253,7 @@ def check_known_before(target: Target, request: LoadRequest) -> None:
 
     If only some nodes have the ledger, nothing is checked: the ledger cannot be read.
     """
-    if isinstance(request.mode, Direct):
+    if not request.mode.is_staged:
         return
     nodes = set(target.cluster.hosts)
     found = {row["node"] for row in target.ledger.check()}

@@ -18,10 +18,10 @@ from airflow_provider_ch_s3.errors import (
     OvertakenError,
     SourceError,
 )
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.owner import owned
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.load.base import report_insert
 from airflow_provider_ch_s3.load.begin import ChunkPlanner

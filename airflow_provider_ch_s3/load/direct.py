@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, LoadError, SourceError, UnknownStateError
-from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.records import Planned
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.introspection.table import Located, locate_table, read_target
 from airflow_provider_ch_s3.load.arrivals import list_files
@@ -41,7 +41,6 @@ class DirectLoad(Load):
     """The load of one request by one task, without staging; used like :class:`StagedLoad`."""
 
     after_kill: ClassVar[str] = "rows written by then stay in the table"
-    is_staged: ClassVar[bool] = False
     _located: Located | None = field(default=None, init=False)
     _prepared: PreparedLoad | None = field(default=None, init=False)
     _plan_seconds: float = field(default=0.0, init=False)

@@ -30,7 +30,6 @@ from airflow_provider_ch_s3.load.arrivals import ReadyFiles
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.load.rights import Session, find_use, read_session
 from airflow_provider_ch_s3.load.staged import StagedLoad
-from airflow_provider_ch_s3.modes import Direct
 from airflow_provider_ch_s3.sql import load_queries, server_queries
 from airflow_provider_ch_s3.sql.rights import About, Use
 from airflow_provider_ch_s3.table.target import is_merge_tree
@@ -113,7 +112,7 @@ class Subject:
     @property
     def is_staged(self) -> bool:
         """Whether the load, if there is one, stages and commits rows; otherwise nothing records what was loaded."""
-        return self.find_load is None or not isinstance(self.load.request.mode, Direct)
+        return self.find_load is None or self.load.request.mode.is_staged
 
     @cached_property
     def prepared(self) -> PreparedLoad:

@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from airflow_provider_ch_s3.common.text import count_of, name_first
 from airflow_provider_ch_s3.errors import ConfigError, LoadError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, HeldPartition, HeldPlan, Present
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.exactly_once.holdings import Replaced
 from airflow_provider_ch_s3.exactly_once.modes.undo import load_id_of
 from airflow_provider_ch_s3.exactly_once.owner import Owner, owned
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan, HeldPartition, HeldPlan, Present
 from airflow_provider_ch_s3.exactly_once.tables import place_of, read_digests
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.identity import LoadIdentity

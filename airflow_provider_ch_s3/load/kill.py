@@ -85,7 +85,7 @@ def describe_kill(nodes: Collection[str], table: str, attempts: Sequence[Attempt
 
 
 def _describe_commit(table: str, attempts: Sequence[Attempt]) -> str:
-    if any(attempt.is_broken for attempt in attempts):
+    if any(attempt.abandoned.is_broken for attempt in attempts):
         return f"its commit had begun and cannot be finished: {table} may hold some of its rows"
     committed = [attempt for attempt in attempts if attempt.state is EventKind.COMMITTED]
     if committed and committed[-1].planned.chunk.is_last:

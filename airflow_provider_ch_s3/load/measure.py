@@ -14,8 +14,8 @@ from airflow_provider_ch_s3.common.text import GIB, MIB
 from airflow_provider_ch_s3.common.work import log_folded, map_at_once
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ServerError
-from airflow_provider_ch_s3.exactly_once.commit_plan import Committed
 from airflow_provider_ch_s3.exactly_once.ledger import RECENT_EPOCHS, Ledger
+from airflow_provider_ch_s3.exactly_once.records import Committed
 from airflow_provider_ch_s3.files.file_format import find_format, is_compressed
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity

@@ -38,7 +38,6 @@ class Planning:
     """What a load plans with.
 
     :param client: of the connected server.
-    :param is_staged: the rows go to a staging table first.
     """
 
     client: ClickHouseClient
@@ -46,7 +45,6 @@ class Planning:
     declaration: ClusterDeclaration
     request: LoadRequest
     identity: LoadIdentity
-    is_staged: bool
 
     @property
     def inspection(self) -> LoadRequest:
@@ -89,7 +87,6 @@ class Planning:
             past=past,
             reduction=reduction,
             waits_for_replicas=waits_for_replicas,
-            is_staged=self.is_staged,
             folder_types=self._read_folder_types(),
             may_list=may_list,
         )

@@ -178,7 +178,6 @@ def prepare_load(
     past: Mapping[str, PastLoad] = MappingProxyType({}),
     reduction: Reduction | None = None,
     waits_for_replicas: bool = False,
-    is_staged: bool = True,
     folder_types: Mapping[str, str] = MappingProxyType({}),
     may_list: bool = False,
 ) -> PreparedLoad:
@@ -188,7 +187,6 @@ def prepare_load(
     :param past: format → measurements of the table's latest load of the format.
     :param reduction: how far the load is reduced after an INSERT of this try failed; None to go by the last load.
     :param waits_for_replicas: the load itself waits for replicas, after the INSERT.
-    :param is_staged: the rows go to a staging table, which every node has.
     :param folder_types: column of the folders → type of its values, where known.
     :param may_list: the files are a listing of the pattern, so the servers may list them.
     :raises TargetError: if the table cannot take the files.
@@ -235,7 +233,7 @@ def prepare_load(
             _facts(cluster, source, target, request, past.get(source.data_format)),
             sharing=sharing,
             calibration=cluster.calibration,
-            one_sender=_find_one_sender(cluster, source, target, is_staged=is_staged),
+            one_sender=_find_one_sender(cluster, source, target, is_staged=request.mode.is_staged),
             waits_for_replicas=waits_for_replicas,
             is_remote=any(volume.is_first and volume.is_remote for volume in volumes),
         )

@@ -18,12 +18,11 @@ from airflow_provider_ch_s3.errors import (
     OvertakenError,
     ServerUnreachableError,
 )
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.modes.removal import Removal
 from airflow_provider_ch_s3.exactly_once.owner import Owner, owned
-from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan, Planned
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.identity import LoadIdentity

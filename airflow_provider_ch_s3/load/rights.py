@@ -19,7 +19,6 @@ from airflow_provider_ch_s3.exactly_once.views import View, destination_of
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.introspection.cluster import read_server
 from airflow_provider_ch_s3.introspection.table import read_table, views_of
-from airflow_provider_ch_s3.modes import Direct
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import server_queries, staging_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
@@ -96,7 +95,7 @@ def find_use(
     use = dataclasses.replace(
         use,
         tables=[_shown(name)],
-        is_staged=not isinstance(request.mode, Direct),
+        is_staged=request.mode.is_staged,
         replaces=_replaces(mode_for(request).effect),
         adds_columns=request.adds_columns,
         holds=request.holds is not None,

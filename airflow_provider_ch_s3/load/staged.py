@@ -38,6 +38,7 @@ from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Even
 from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.owner import owned, tidy_up, tidy_up_earlier_names
+from airflow_provider_ch_s3.exactly_once.records import Failed, Reported
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -91,7 +92,6 @@ class StagedLoad(Load):
     """
 
     after_kill: ClassVar[str] = "nothing of it was committed"
-    is_staged: ClassVar[bool] = True
     progress: Progress = field(default_factory=Progress, init=False)
     _token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     _target: Target | None = field(default=None, init=False)
@@ -302,9 +302,9 @@ class StagedLoad(Load):
             self.target.ledger.write(
                 EventKind.REPORTED,
                 attempt,
+                Reported(since=self.identity.life.since),
                 epoch=attempt.number,
                 try_number=self.identity.try_number,
-                detail={"since": self.identity.life.since},
             )
 
     def _record_failure(self, error: ChS3Error) -> None:
@@ -318,9 +318,9 @@ class StagedLoad(Load):
                 ledger.write(
                     EventKind.FAILED,
                     attempt.id,
+                    Failed(error=showable(str(error))[:MAX_ERROR_LENGTH]),
                     epoch=attempt.id.number,
                     try_number=self.identity.try_number,
-                    detail={"error": showable(str(error))[:MAX_ERROR_LENGTH]},
                 )
         except ChS3Error as failure:
             log.debug("the ledger does not say why the load failed: %s", failure)

@@ -16,11 +16,10 @@ from airflow_provider_ch_s3.common.steps import TimedStep
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt
 from airflow_provider_ch_s3.exactly_once.holdings import Replaced
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
-from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan, Planned
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.addresses import SourcePattern

@@ -6,7 +6,7 @@ import datetime
 
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count
 from airflow_provider_ch_s3.exactly_once.history import EventKind
-from airflow_provider_ch_s3.reporting.values import LoadRecord, Selection, report_of
+from airflow_provider_ch_s3.reporting.values import LoadRecord, Selection
 from airflow_provider_ch_s3.reporting.view import LedgerView
 
 WHY = "why"
@@ -46,7 +46,7 @@ def format_load(view: LedgerView, load_id: str) -> str:
         raise view.explain_missing(load_id)
     lines = []
     for target, attempt in attempts:
-        one, report = LoadRecord.of(target, attempt), report_of(attempt)
+        one, report = LoadRecord.of(target, attempt), attempt.committed and attempt.committed.report
         has_rows = one.named != one.table and one.state == EventKind.COMMITTED.value
         stored = f"; its rows are in {one.table}" if has_rows else ""
         mapped = f", map_index {one.map_index}" if one.map_index >= 0 else ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
-from airflow_provider_ch_s3.report import LoadReport
+from airflow_provider_ch_s3.exactly_once.records import Failed
 from airflow_provider_ch_s3.table.target import parse_table
 
 OPEN = (EventKind.PLANNED.value, EventKind.COMMITTING.value)
@@ -138,7 +138,8 @@ class LoadRecord:
     @classmethod
     def of(cls, table: str, attempt: Attempt) -> LoadRecord:
         """Summarize an attempt."""
-        planned, report, chunk = attempt.planned, report_of(attempt), attempt.planned.chunk
+        planned, chunk = attempt.planned, attempt.planned.chunk
+        report = attempt.committed and attempt.committed.report
         is_there = report is not None and attempt.state is EventKind.COMMITTED
         return cls(
             query_id=attempt.id.query_id,
@@ -148,8 +149,8 @@ class LoadRecord:
             named=str(parse_table(planned.table or table, parse_table(table, "").database)),
             state=attempt.state.value,
             is_open=attempt.is_open,
-            is_broken=attempt.is_broken,
-            is_validated_only=attempt.is_validated_only,
+            is_broken=attempt.abandoned.is_broken,
+            is_validated_only=attempt.abandoned.is_validated_only,
             held_seconds_left=attempt.held_seconds_left,
             dag=planned.dag,
             task=planned.task,
@@ -170,18 +171,13 @@ class LoadRecord:
             rows_rejected=report.rows_rejected if report else None,
             checks_warned=sum(not one.passed for one in report.row_checks) if report else None,
             seconds=round(report.total_seconds, 3) if report else None,
-            error="" if report or not attempt.failed else str(attempt.failed.detail.get("error", "")),
+            error="" if report or not attempt.failed else attempt.failed.read(Failed).error,
             table_uuids=attempt.committed_uuids,
             events=[
                 {"time": one.time, "event": one.kind.value, "try_number": one.try_number, "epoch": one.epoch}
                 for one in attempt.events
             ],
         )
-
-
-def report_of(attempt: Attempt) -> LoadReport | None:
-    """Read the report of a committed attempt; None for any other attempt."""
-    return attempt.committed.report if attempt.committed else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,7 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import CheckFailedError, ChS3Error, ConfigError, LoadError
 from airflow_provider_ch_s3.files.addresses import SOURCE, Scheme, SourcePattern, parse_source
 from airflow_provider_ch_s3.files.stores import ObjectStore
-from airflow_provider_ch_s3.modes import Append, Direct, Mode
+from airflow_provider_ch_s3.modes import Append, Mode
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.transfers.deferral import defer_until_over, new_deadline
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
@@ -330,7 +330,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         hook.keep_secret(lambda: store.access().secrets)
         identity = identify(context, table=str(TEXT.parse("table", self.table)))
         request = self.read_request(store, hook, limit_of(self, is_mapped=identity.map_index >= 0))
-        kind: type[Load] = DirectLoad if isinstance(request.mode, Direct) else StagedLoad
+        kind: type[Load] = StagedLoad if request.mode.is_staged else DirectLoad
         self._load = kind(
             client=hook,
             store=store,

@@ -14,8 +14,8 @@ import pytest
 
 from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks
 from airflow_provider_ch_s3.clickhouse.statement import Statement
-from airflow_provider_ch_s3.common.codec import SCHEMA_VERSION
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, OvertakenError, SourceError, TargetError
+from airflow_provider_ch_s3.exactly_once.records import SCHEMA_VERSION
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load import wiring
 from airflow_provider_ch_s3.modes import Append, Mode, ReplacePartitions, ReplaceWhere

@@ -16,9 +16,11 @@ from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind
 from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT, NEVER, Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS
+from airflow_provider_ch_s3.exactly_once.records import Abandoned, CommitPlan, Committed, Locked, Planned
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
+from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.table.target import TableName
 from ch_s3_lab.sandbox import Sandbox
@@ -40,8 +42,16 @@ def committed(
     epoch: int | None = None,
     uuids: tuple[str, ...] = TABLE,
 ) -> Commit:
-    detail = {"load_mode": mode, "partitions": partitions, "table_uuids": list(uuids)}
+    detail = Committed(load_mode=mode, partitions=partitions, table_uuids=list(uuids))
     return {"kind": EventKind.COMMITTED, "number": number, "epoch": epoch or number, "detail": detail}
+
+
+DETAILS = {
+    EventKind.LOCKED: Locked(),
+    EventKind.PLANNED: Planned(),
+    EventKind.COMMITTED: Committed(load_mode="append", table_uuids=TABLE),
+    EventKind.ABANDONED: Abandoned(),
+}
 
 
 def undone(number: int, partitions: dict[str, int], *, epoch: int) -> Commit:
@@ -79,7 +89,7 @@ def ledger(ledgers: Iterator[Ledger]) -> Ledger:
 def write(ledger: Ledger, commits: list[Commit]) -> None:
     for commit in commits:
         attempt = AttemptId(load_id="ch-s3-a", generation=0, number=commit["number"])
-        ledger.write(commit["kind"], attempt, epoch=commit["epoch"], try_number=1, detail=commit["detail"])
+        ledger.write(commit["kind"], attempt, commit["detail"], epoch=commit["epoch"], try_number=1)
 
 
 def read(ledger: Ledger) -> Holdings:
@@ -314,9 +324,8 @@ def test_a_file_that_was_replaced_leaves_no_load_certain(ledger: Ledger) -> None
         [SourceFile(key="x", etag="1", size_bytes=1)],
         PATTERN,
     )
-    detail = {"dag": "d", "task": "t"}
     attempt = AttemptId(load_id="ch-s3-a", generation=0, number=1)
-    ledger.write(EventKind.PLANNED, attempt, epoch=1, try_number=1, detail=detail)
+    ledger.write(EventKind.PLANNED, attempt, Planned(dag="d", task="t"), epoch=1, try_number=1)
     write(ledger, [committed(1, {"p": 1})])
     how: dict[str, Any] = {"dag": "d", "task": "t", "find_whole": set}
     assert read(ledger).loaders({"b/x": "1"}, **how) == {"b/x": attempt}
@@ -326,8 +335,14 @@ def test_a_file_that_was_replaced_leaves_no_load_certain(ledger: Ledger) -> None
 
 def test_what_is_written_is_returned_as_it_will_be_read(ledger: Ledger) -> None:
     attempt = AttemptId(load_id="ch-s3-a", generation=2, number=7)
-    detail = {"views": {"_view0": ("d", "it's")}, "partitions": {"p": 3}}
-    written = ledger.write(EventKind.COMMITTING, attempt, epoch=8, try_number=3, detail=detail)
+    plan = CommitPlan(
+        load_mode="append",
+        partitions={"p": 3},
+        table_uuids=TABLE,
+        allow_empty=False,
+        views={"_view0": ("d", "it's")},
+    )
+    written = ledger.write(EventKind.COMMITTING, attempt, plan, epoch=8, try_number=3)
     (event,) = ledger.read().events
     assert event.detail["views"] == {"_view0": ["d", "it's"]}
     assert written == dataclasses.replace(event, time=0.0, age_seconds=0.0)
@@ -336,8 +351,8 @@ def test_what_is_written_is_returned_as_it_will_be_read(ledger: Ledger) -> None:
 def test_a_look_at_the_ledger_reads_what_may_be_open(ledger: Ledger) -> None:
     def event(kind: EventKind, number: int, load: str, epoch: int | None = None, first_open: int = 0) -> None:
         attempt = AttemptId(load_id=f"ch-s3-{load}", generation=0, number=number)
-        detail = committed(number, {})["detail"] if kind is EventKind.COMMITTED else {}
-        ledger.write(kind, attempt, epoch=epoch or number, try_number=1, detail=detail, first_open=first_open)
+        detail = DETAILS[kind]
+        ledger.write(kind, attempt, detail, epoch=epoch or number, try_number=1, first_open=first_open)
 
     def seen() -> list[tuple[str, int]]:
         """What a process reads that looks for the first time."""
@@ -369,7 +384,7 @@ def test_a_second_look_reads_only_what_may_have_changed(ledger: Ledger, monkeypa
 
     def event(kind: EventKind, number: int, epoch: int, first_open: int = 0) -> None:
         attempt = AttemptId(load_id="ch-s3-b", generation=0, number=number)
-        ledger.write(kind, attempt, epoch=epoch, try_number=1, first_open=first_open)
+        ledger.write(kind, attempt, DETAILS[kind], epoch=epoch, try_number=1, first_open=first_open)
 
     real = ledger.look_up
     monkeypatch.setattr(ledger, "look_up", look_up)
@@ -411,10 +426,13 @@ def test_the_newest_large_load_of_each_format(ledger: Ledger) -> None:
     sizes = [("Parquet", 9), ("CSV", 9), ("Parquet", 10), ("Parquet", 8), ("Parquet", 99)]
     for number, (data_format, size) in enumerate(sizes, 1):
         attempt = AttemptId(load_id="ch-s3-a", generation=0, number=number)
-        report = {"data_format": data_format, "volume_bytes": size, "query_id": str(number)}
-        kind = EventKind.COMMITTING if size == 99 else EventKind.COMMITTED
-        detail = {**committed(number, {})["detail"], "report": report}
-        ledger.write(kind, attempt, epoch=number, try_number=1, detail=detail)
+        report = LoadReport(data_format=data_format, volume_bytes=size, query_id=str(number))
+        given: dict[str, Any] = {"load_mode": "append", "partitions": {}, "table_uuids": TABLE, "report": report}
+        if size == 99:
+            detail = CommitPlan(allow_empty=False, **given)
+            ledger.write(EventKind.COMMITTING, attempt, detail, epoch=number, try_number=1)
+        else:
+            ledger.write(EventKind.COMMITTED, attempt, Committed(**given), epoch=number, try_number=1)
 
     def found(since: int) -> set[str]:
         rows = ledger.look_up(ledger_queries.render_read_past_reports, since=since, min_volume_bytes=9)

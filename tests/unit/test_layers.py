@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -135,6 +136,16 @@ def test_the_sensor_imports_nothing_of_a_load() -> None:
 def test_only_the_registry_tells_load_modes_apart() -> None:
     naming = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if "LoadMode." in path.read_text()}
     assert naming == {"modes.py", "exactly_once/modes/registry.py"}
+
+
+def test_only_the_arguments_of_append_are_asked_for_by_class() -> None:
+    """Everything else asks the mode."""
+    asking = {
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        if re.search(r"isinstance\([\w.]*mode, ", path.read_text())
+    }
+    assert asking == {"contradictions.py", "exactly_once/modes/append.py"}
 
 
 @pytest.mark.parametrize("place", [place for place in MAY_IMPORT if place not in WITH_A_DRIVER])

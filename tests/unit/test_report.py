@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.common.codec import as_plain, decode
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan, Committed
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan, Committed
 from airflow_provider_ch_s3.monitoring.state import QueryStatus
 from airflow_provider_ch_s3.report import (
     LoadReport,

@@ -28,12 +28,12 @@ from airflow_provider_ch_s3.errors import (
     SnapshotError,
     TargetError,
 )
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt
 from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
 from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode
 from airflow_provider_ch_s3.exactly_once.modes.replacing import KeepingCommit
 from airflow_provider_ch_s3.exactly_once.modes.survivors import Collected, Survivors, check_keepable
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.staging import CHANGES, Staging, StagingTable
 from airflow_provider_ch_s3.exactly_once.target import Target

@@ -14,14 +14,13 @@ from functools import partial
 from airflow_provider_ch_s3.common.text import count_of, format_bytes
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import LoadError, TargetError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import GONE, Effect, Replaced
 from airflow_provider_ch_s3.exactly_once.modes.append import Append, arguments_of
 from airflow_provider_ch_s3.exactly_once.modes.removal import Removal, check_not_merged
 from airflow_provider_ch_s3.exactly_once.modes.replace_where import ConditionCommit
 from airflow_provider_ch_s3.exactly_once.modes.survivors import check_keepable
-from airflow_provider_ch_s3.exactly_once.planned import Planned
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan, Planned
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.target import Target, check_provenance
 from airflow_provider_ch_s3.files.addresses import SourcePattern

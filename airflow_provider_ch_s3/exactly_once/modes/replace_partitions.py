@@ -7,11 +7,11 @@ from collections.abc import Set
 from airflow_provider_ch_s3 import modes
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import LoadError, TargetError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
 from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode
 from airflow_provider_ch_s3.exactly_once.modes.replacing import ReplacingCommit
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.modes import OnPartialPartitions

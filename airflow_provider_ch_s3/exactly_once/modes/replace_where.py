@@ -10,12 +10,12 @@ from functools import partial
 from airflow_provider_ch_s3.clickhouse.expressions import find_called_by_name
 from airflow_provider_ch_s3.common.text import count_of, format_count, shorten
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, LoadError, ServerError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt
 from airflow_provider_ch_s3.exactly_once.holdings import Effect, Replaced
 from airflow_provider_ch_s3.exactly_once.modes.mode import CommitMode
 from airflow_provider_ch_s3.exactly_once.modes.replacing import KeepingCommit
 from airflow_provider_ch_s3.exactly_once.modes.survivors import Collected, Survivors, check_keepable, count_rows
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.staging import MERGED
 from airflow_provider_ch_s3.exactly_once.target import Target

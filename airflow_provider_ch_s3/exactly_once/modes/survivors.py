@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of, format_count
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import LoadError, ServerError, TargetError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan
 from airflow_provider_ch_s3.exactly_once.staging import MERGED
 from airflow_provider_ch_s3.exactly_once.tables import PATCHES, AttemptTables, Place, place_of
 from airflow_provider_ch_s3.exactly_once.target import Target

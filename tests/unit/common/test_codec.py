@@ -10,9 +10,9 @@ import pytest
 from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.claim import Claim, parse_claim
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import parse_event
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan
 from tests.failures import coded
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import UnknownStateError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.modes.append import MovingCommit
 from airflow_provider_ch_s3.exactly_once.moved import Before, Part
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan
 from airflow_provider_ch_s3.exactly_once.tables import AttemptTables
 from airflow_provider_ch_s3.sql.filters import Sql
 from airflow_provider_ch_s3.table.target import TableName

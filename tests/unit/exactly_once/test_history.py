@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, Event, EventKind, History
 from airflow_provider_ch_s3.exactly_once.moved import Before
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan, Failed, Planned
 from airflow_provider_ch_s3.identity import Life
 
 LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COMMITTING
@@ -104,14 +104,21 @@ def test_state_of_an_attempt(told: list[tuple[EventKind, int]], expected: EventK
 
 def test_the_last_event_of_a_kind_tells_its_detail() -> None:
     found = history(
+        event(PLANNED, 3, try_number=2, files=4),
         event(PLANNED, 3, try_number=2, files=5),
-        event(COMMITTING, 3, 4, try_number=3, partitions={"p": 1}),
-        event(COMMITTING, 3, 5, try_number=4, partitions={"p": 2}),
+        event(COMMITTING, 3, 4, try_number=3, **asdict(replace(PLAN, partitions={"p": 1}))),
+        event(COMMITTING, 3, 5, try_number=4, **asdict(PLAN)),
     ).attempts[attempt_id(3)]
-    assert found.detail(PLANNED) == {"files": 5}
-    assert found.detail(COMMITTING) == {"partitions": {"p": 2}}
-    assert found.detail(COMMITTED) == {}
+    assert found.planned == Planned(files=5)
+    assert found.commit_plan == PLAN
+    assert found.committed is None
     assert found.try_number == 2
+
+
+def test_a_detail_that_was_pruned() -> None:
+    found = history(event(PLANNED, 3), event(COMMITTED, 3)).attempts[attempt_id(3)]
+    assert (found.planned, found.committed) == (Planned(), None)
+    assert not found.planned.is_known
 
 
 def test_an_empty_story() -> None:
@@ -152,7 +159,7 @@ def test_a_failure_says_nothing_about_the_state() -> None:
     (attempt,) = found.attempts.values()
     assert (attempt.state, [one.kind for one in attempt.events]) == (PLANNED, [PLANNED])
     assert attempt.failed
-    assert (attempt.failed.try_number, attempt.failed.detail) == (2, {"error": "b"})
+    assert (attempt.failed.try_number, attempt.failed.read(Failed)) == (2, Failed(error="b"))
     assert found.first_open == history(event(PLANNED, 2)).first_open
 
 

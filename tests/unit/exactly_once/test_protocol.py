@@ -312,7 +312,6 @@ def prepare_model_load(
     reduction: object,
     waits_for_replicas: bool,
     may_list: bool,
-    is_staged: bool,
     folder_types: object,
 ) -> PreparedLoad:
     """Plan without inspecting the files."""

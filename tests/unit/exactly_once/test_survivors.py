@@ -11,9 +11,9 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.spec import NodeSpec
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.commit_plan import CommitPlan
 from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.modes.replace_where import SurvivorsOfCondition
+from airflow_provider_ch_s3.exactly_once.records import CommitPlan
 from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.exactly_once.tables import AttemptTables

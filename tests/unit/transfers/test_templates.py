@@ -89,7 +89,7 @@ def test_a_text_is_a_text_and_a_number_its_digits(is_native: bool) -> None:
             after_load=Move("{{ number }}"),
             data_format=Csv(delimiter=";", encoding="{{ 'latin-1' }}", null_words=["{{ number }}"]),
             arrivals=Arrivals(expected="{{ number }}", min_files="{{ n }}", min_age="{{ n }}"),
-            settings={"s": "{{ number }}", "{{ word }}": 1},
+            settings={"s": "{{ number }}"},
             columns=["{{ word }}"],
         )
     )
@@ -98,7 +98,6 @@ def test_a_text_is_a_text_and_a_number_its_digits(is_native: bool) -> None:
     assert (request.csv.encoding, request.csv.null_words) == ("latin-1", ("20240131",))
     assert request.arrivals == Arrivals(expected=("20240131",), min_files=3, min_age=3.0)
     assert request.settings["s"] == "20240131"
-    assert request.settings["id"] == 1
     assert request.columns == Columns(("id",))
 
 
@@ -125,6 +124,23 @@ def test_a_whole_argument_may_be_a_template(
 ) -> None:
     request = request_of(render(is_native=is_native, **arguments))
     assert {name: getattr(request, name) for name in expected} == expected
+
+
+@BOTH
+def test_a_key_may_be_a_template(is_native: bool) -> None:
+    request = request_of(
+        render(
+            is_native=is_native,
+            select={"{{ word }}": "a"},
+            checks=Checks({"{{ word }} of {{ number }}": "1"}),
+            provenance={"{{ number }}": "path"},
+            settings={"{{ word }}": 1},
+        )
+    )
+    assert request.select == {"id": "a"}
+    assert list(request.checks.conditions) == ["id of 20240131"]
+    assert list(request.provenance) == ["20240131"]
+    assert request.settings == {"id": 1}
 
 
 @BOTH

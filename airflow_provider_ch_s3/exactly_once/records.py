@@ -1,13 +1,124 @@
-"""The plan of a commit, as stored in the ledger."""
+"""What the ledger has on events in the column ``detail``: a class for each kind of event.
+
+:meth:`.Ledger.write` encodes a detail, and :meth:`.Event.read` decodes a detail. A change in the meaning of a field
+raises the version of the schema.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from airflow_provider_ch_s3.exactly_once.moved import Before
-from airflow_provider_ch_s3.report import LoadReport
+from airflow_provider_ch_s3.files.chunk import Chunk
+from airflow_provider_ch_s3.identity import LoadIdentity
+from airflow_provider_ch_s3.report import LoadReport, describe_settings
 from airflow_provider_ch_s3.table.merge_rule import MergeRule
+from airflow_provider_ch_s3.tuning import LoadPlan, Prediction, Reduction
+
+SCHEMA_VERSION = 1
+"""Version of the ledger's schema; a release that knows only lower versions does not touch the ledger."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Locked:
+    """The detail of the events ``locked`` and ``alive``.
+
+    :param since: when the DAG run of the writer began (Unix time).
+    :param token: identifies the process.
+    """
+
+    since: float = 0.0
+    token: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """The detail of the event ``planned``, before the INSERT; by default of an attempt whose details were pruned.
+
+    :param since: when the DAG run of the writer began (Unix time).
+    :param definition: of the table; '' if unknown.
+    :param table: as the operator names it.
+    :param arguments: fingerprint of each argument with an influence on the staged rows.
+    :param files: how many files are to be loaded; ``files_skipped``, ``files_too_young``: how many were left out.
+    :param size_bytes: stored size of the files.
+    :param rows: rows in the files, by their footers; None if unknown.
+    :param filled: for ``merge``, the columns filled by the files: rows count as the same if they are equal in all
+        these columns.
+    :param columns: column → the columns of the files that its value comes from.
+    :param provenance: column → what fills the column.
+    :param is_filtered: a condition leaves rows out.
+    :param is_pattern: the servers expand a glob themselves.
+    :param views: role of a staging table → database and name of the rows' destination, for destinations besides the
+        target.
+    :param snapshot: of a lake table, as in the report.
+    :param settings: setting → value, origin and reason, as in the report.
+    """
+
+    dag: str = ""
+    task: str = ""
+    run: str = ""
+    map_index: int = -1
+    since: float = 0.0
+    definition: str = ""
+    table: str = ""
+    source: str = ""
+    load_mode: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    files: int = 0
+    files_skipped: int = 0
+    files_too_young: int = 0
+    chunk: Chunk = field(default_factory=Chunk)
+    snapshot: Mapping[str, str] = field(default_factory=dict)
+    size_bytes: int = 0
+    rows: int | None = None
+    data_format: str = ""
+    is_pattern: bool = False
+    is_filtered: bool = True
+    filled: Sequence[str] = ()
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    views: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    reduction: Reduction = field(default_factory=Reduction)
+    plan_seconds: float = 0.0
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    left_out_settings: Mapping[str, str] = field(default_factory=dict)
+    predicted: Prediction | None = None
+    columns_added: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def by(cls, identity: LoadIdentity) -> Planned:
+        """Name the task that plans an attempt."""
+        return cls(
+            dag=identity.dag_id,
+            task=identity.task_id,
+            run=identity.run_id,
+            map_index=identity.map_index,
+            since=identity.life.since,
+        )
+
+    def with_plan(self, plan: LoadPlan, seconds: float) -> Planned:
+        """Add what was planned, and how long listing, inspecting and planning took."""
+        return replace(
+            self,
+            plan_seconds=seconds,
+            reduction=plan.reduction,
+            settings=describe_settings(plan),
+            left_out_settings=dict(plan.left_out),
+            predicted=plan.prediction,
+        )
+
+    @property
+    def takes_changes(self) -> bool:
+        """Whether the files are commits of a lake table, whose changes are loaded."""
+        return self.chunk.snapshots is not None and self.chunk.snapshots.takes_changes
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the ledger still has the detail."""
+        return bool(self.load_mode)
+
 
 # Role of a staging table → node → partition → what the table that its rows go to held there.
 Snapshot = Mapping[str, Mapping[str, Mapping[str, Before]]]
@@ -15,7 +126,7 @@ Snapshot = Mapping[str, Mapping[str, Mapping[str, Before]]]
 
 @dataclass(frozen=True, kw_only=True)
 class CommitPlan:
-    """What a commit does; any process can read the plan from the ledger, and carry out the commit.
+    """The detail of the event ``committing``: what a commit does, so that any process can carry out the commit.
 
     :param load_mode: of the load; ``undo`` if loads are taken back, ``replace_files`` if files have changed.
     :param partitions: staged rows of each partition, over all nodes.
@@ -145,3 +256,35 @@ class Committed:
                 commit_seconds=commit_seconds,
             ),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Abandoned:
+    """The detail of the event ``abandoned``: why an attempt has ended without a commit.
+
+    :param is_broken: in the middle of a commit that could not be finished.
+    :param is_validated_only: the load only validates, and the rows were as they should be.
+    """
+
+    is_broken: bool = False
+    is_validated_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported:
+    """The detail of the event ``reported``.
+
+    :param since: as of :class:`Locked`.
+    """
+
+    since: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    """The detail of the event ``failed``: the error, for people."""
+
+    error: str = ""
+
+
+Detail = Locked | Planned | HeldPlan | CommitPlan | Committed | Abandoned | Reported | Failed
