@@ -344,8 +344,9 @@ def test_where_rows_begin_must_be_known(
 def test_tables_whose_merges_fold_rows_are_refused(lab: Lab) -> None:
     put_csv(lab, "in/a.csv", "n", "1")
     table = lab.create("t", "n UInt8", "ReplacingMergeTree ORDER BY n")
-    with pytest.raises(TargetError, match="may fold or remove rows"):
+    with pytest.raises(TargetError, match=coded("engine-folds-rows")):
         lab.load("in/*.csv", table, bad_rows=Reject())
+    assert [row["name"] for row in lab.everywhere(f"SHOW TABLES FROM {lab.database}")] == ["t"] * len(lab.nodes())
 
 
 def test_files_in_other_folders_are_refused(lab: Lab) -> None:
