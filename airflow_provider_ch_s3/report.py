@@ -211,7 +211,7 @@ class LoadReport:
     is_held: bool = False
     held_in: str = ""
     partitions: Mapping[str, int] | None = _reported(_sum_each, None)
-    replaced: Mapping[str, int] = field(default_factory=dict)
+    replaced: Mapping[str, int] = _reported(_sum_each, {})
     rows_now: int | None = None
     merge: Mapping[str, int] = field(default_factory=dict)
     commit_seconds: float = _reported(_sum, 0.0)

@@ -31,6 +31,7 @@ from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore
 from airflow_provider_ch_s3.introspection.explain import REMOVED_REMEDY, is_removed
 from airflow_provider_ch_s3.introspection.table import Volume
 from airflow_provider_ch_s3.load.arrivals import describe_empty
+from airflow_provider_ch_s3.rejects.lines import check_target
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.target import TargetSpec, is_merge_tree
@@ -68,6 +69,8 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             target.engine,
         )
     mode.check_target(target, request)
+    if request.rejects:
+        check_target(target)
     is_fed = mode.effect.replaced is Replaced.NOTHING
     if target.views and (not request.mode.replays_views or not is_fed):
         names = ", ".join(map(str, target.views))

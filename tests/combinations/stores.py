@@ -20,11 +20,12 @@ from airflow_provider_ch_s3.transfers.http_to_clickhouse import HttpToClickHouse
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from tests.combinations.factors import LAKES, Case
 from tests.combinations.lake_store import LakeStore
-from tests.combinations.oracle import FILES, first_key, key_of
+from tests.combinations.oracle import FILES, first_key, key_of, young_key
 from tests.sandbox.conftest import Lab
 from tests.sandbox.other_stores import WebServer, running_azurite, running_web_server
 
 CONTAINER = "files"
+AHEAD_SECONDS = 3600
 
 
 class Store(Protocol):
@@ -49,7 +50,7 @@ class Store(Protocol):
         """Return what the provenance of a row says."""
 
     def tags(self) -> Mapping[str, Collection[str]]:
-        """Return key → names of tags, of all objects with bytes; of a store that no load changes, nothing."""
+        """Return key → names of tags, of all objects; of a store that no load changes, nothing."""
 
 
 @contextmanager
@@ -65,7 +66,7 @@ def opened_store(case: Case, lab: Lab) -> Iterator[Store]:
                 yield AzureStore(container=service.create_container(CONTAINER))
         case "web":
             with running_web_server() as web:
-                yield WebStore(web=web)
+                yield WebStore(web=web, young=young_key(case))
         case _:
             with TemporaryDirectory() as folder:
                 try:
@@ -106,7 +107,7 @@ class S3Store:
 
     def tags(self) -> Mapping[str, Collection[str]]:
         s3, bucket = self.lab.s3, self.lab.bucket
-        keys = [one["Key"] for one in s3.list_objects_v2(Bucket=bucket).get("Contents", []) if one["Size"]]
+        keys = [one["Key"] for one in s3.list_objects_v2(Bucket=bucket).get("Contents", [])]
         return {key: [tag["Key"] for tag in s3.get_object_tagging(Bucket=bucket, Key=key)["TagSet"]] for key in keys}
 
 
@@ -132,23 +133,27 @@ class AzureStore:
 
     def tags(self) -> Mapping[str, Collection[str]]:
         blobs = self.container.list_blobs(include=["tags"])
-        return {blob.name: list(blob.tags or ()) for blob in blobs if blob.size}
+        return {blob.name: list(blob.tags or ()) for blob in blobs}
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebStore:
-    """A web server, which lists nothing: the source names each file of any night."""
+    """A web server, which lists nothing: the source names each file of any night.
+
+    :param young: the key of a file that has always just changed; '' without the file.
+    """
 
     web: WebServer
+    young: str
     operator: type[FilesToClickHouseOperator] = HttpToClickHouseOperator
 
     def arguments(self, case: Case) -> Mapping[str, Any]:
-        keys = [first_key(case), *(key_of(case, number) for number in range(FILES))]
-        return {"source": [f"{self.web.url}/{key}" for key in keys]}
+        keys = [first_key(case), *(key_of(case, number) for number in range(FILES)), self.young]
+        return {"source": [f"{self.web.url}/{key}" for key in keys if key]}
 
     def put(self, key: str, body: bytes) -> None:
         self.web.files[f"/{key}"] = body
-        self.web.changed[f"/{key}"] = time.time()
+        self.web.changed[f"/{key}"] = time.time() + (AHEAD_SECONDS if key == self.young else 0)
 
     def remove(self, key: str) -> None:
         self.web.files.pop(f"/{key}", None)

@@ -346,6 +346,7 @@ def test_tables_whose_merges_fold_rows_are_refused(lab: Lab) -> None:
     table = lab.create("t", "n UInt8", "ReplacingMergeTree ORDER BY n")
     with pytest.raises(TargetError, match=coded("engine-folds-rows")):
         lab.load("in/*.csv", table, bad_rows=Reject())
+    assert [row["name"] for row in lab.everywhere(f"SHOW TABLES FROM {lab.database}")] == ["t"] * len(lab.nodes())
 
 
 def test_files_in_other_folders_are_refused(lab: Lab) -> None:

@@ -456,6 +456,7 @@ CHUNKS = [
         files_skipped=7,
         files_too_young=1,
         partitions={"201301": 400, "201302": 600},
+        replaced={"201301": 3},
         commit_seconds=0.25,
         plan_seconds=1.5,
         verify_seconds=0.125,
@@ -470,6 +471,7 @@ CHUNKS = [
         ended=1_700_000_900.0,
         seconds=2.0,
         partitions={"201302": 100, "201303": 400},
+        replaced={"201302": 2},
         commit_seconds=0.5,
         plan_seconds=0.5,
         settle_seconds=2.0,
@@ -522,6 +524,7 @@ def test_the_reports_of_chunks_become_one() -> None:
         "files_too_young": 1,
         "checks": ["2 chunks, each of them before its commit"],
         "partitions": {"201301": 400, "201302": 700, "201303": 400},
+        "replaced": {"201301": 3, "201302": 2},
         "commit_seconds": 0.75,
         "plan_seconds": 2.0,
         "settle_seconds": 2.0,
@@ -537,6 +540,7 @@ def test_the_reports_of_chunks_become_one() -> None:
         "  skipped: 7 files",
         "  too young: 1 file",
         "  committed (append) in 0.8 s: 3 partitions",
+        "  replaced: 5 rows in 2 partitions: 201301 (3 rows), 201302 (2 rows)",
     ]
 
 
