@@ -221,9 +221,9 @@ class IcebergLake:
         ):
             update.append_data_file(file)
 
-    def add_again(self) -> None:
-        """Add the data files that the table has, as they are, which doubles its rows."""
-        files = [task.file for task in self.table.scan().plan_files()]
+    def add_again(self, *files: DataFile) -> None:
+        """Add data files as they are: of the table, which doubles its rows, or files that were removed."""
+        files = files or tuple(task.file for task in self.table.scan().plan_files())
         with (
             self.table.transaction() as change,
             _FastAppendFiles(operation=Operation.APPEND, transaction=change, io=self.table.io) as update,

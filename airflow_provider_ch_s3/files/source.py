@@ -325,8 +325,14 @@ class SourceSpec:
         """How the rows say what happened to the rows of a lake table; None if they are the rows of the files."""
         return self.files[0].changes if self.files else None
 
-    def deleting(self, files: tuple[SourceFile, ...]) -> SourceSpec:
-        """Delete files of Iceberg, whose rows name rows of these files."""
+    @property
+    def delete_files(self) -> tuple[SourceFile, ...]:
+        """The delete files of Iceberg whose rows name rows of these files."""
+        compared = self.changes.compared if self.changes else None
+        return tuple(file for rows in compared or () for file in rows.deletes)
+
+    def of_delete_files(self, files: tuple[SourceFile, ...]) -> SourceSpec:
+        """Some of the delete files, with the access of these files."""
         columns = (FileColumn(name="file_path", type="String"), FileColumn(name="pos", type="Int64"))
         return replace(self, files=files, columns=columns)
 

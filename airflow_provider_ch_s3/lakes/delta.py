@@ -28,13 +28,13 @@ from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot
 from airflow_provider_ch_s3.files.source import ChangeData, SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
 from airflow_provider_ch_s3.lakes.checkpoint import read_sidecars, read_vectors
-from airflow_provider_ch_s3.lakes.differences import compare
+from airflow_provider_ch_s3.lakes.differences import compare, untold
 from airflow_provider_ch_s3.lakes.functions import CHANGES_SINCE, DELTA, Need, need, read_through
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.parquet import read_footer
 from airflow_provider_ch_s3.lakes.table import (
     MAX_TIME_MS,
-    REMOVED,
+    REMOVAL_CODES,
     check_key,
     folder_of_table,
     removes_rows,
@@ -419,7 +419,7 @@ class DeltaTable:
         try:
             return self._added(after, snapshot)
         except SnapshotError as refusal:
-            if not takes_changes or refusal.code not in REMOVED:
+            if not takes_changes or refusal.code not in REMOVAL_CODES:
                 raise
             versions = int(after), int(snapshot)
             try:
@@ -509,14 +509,16 @@ class DeltaTable:
         """
         for version in range(after + 1, last + 1):
             for action in self._actions(version):
-                if action.keys() & {"metaData", "protocol"} or action.get("add", {}).get("deletionVector"):
-                    raise refusal
+                if action.keys() & {"metaData", "protocol"}:
+                    raise untold(refusal, "the table was altered since, so the files do not tell which rows")
+                if action.get("add", {}).get("deletionVector"):
+                    raise untold(refusal, "deletion vectors name the rows, which only change data would tell")
         try:
             old, new = (set(self.files_of(str(version))) for version in (after, last))
         except SnapshotError as error:
-            raise refusal from error
+            raise untold(refusal, f"version {after} or {last} cannot be read ({error.sentence})") from error
         if any(file.reader for file in old | new):
-            raise refusal
+            raise untold(refusal, "plain files do not tell the rows of both versions")
         return compare(old - new, new - old, refusal)
 
     def _actions(self, version: int) -> Iterator[Mapping[str, Any]]:

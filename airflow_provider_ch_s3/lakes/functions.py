@@ -43,9 +43,6 @@ DELTA: Mapping[str, Version | None] = {
 CHANGES_SINCE: Version = (26, 7)
 """The first measured version that reads the change data feed of Delta."""
 
-ROW_NUMBERS_SINCE: Version = (26, 7)
-"""The first measured version that numbers the rows of a plain file; 25.8 dies of a question for the numbers."""
-
 _SPLITS_SINCE: Version = (26, 7)
 # A node that reads a part of a file does not leave out the deleted rows of the file (26.7).
 _WHOLE_FILES: Mapping[str, str] = {"cluster_table_function_split_granularity": "file"}

@@ -6,7 +6,7 @@ import datetime
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -60,13 +60,13 @@ from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
 from airflow_provider_ch_s3.lakes.answers import NamedTable
 from airflow_provider_ch_s3.lakes.columns import REWRITE, SnapshotColumns
-from airflow_provider_ch_s3.lakes.differences import compare
+from airflow_provider_ch_s3.lakes.differences import compare, untold
 from airflow_provider_ch_s3.lakes.functions import ICEBERG, Need, need, read_through
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.parquet import read_footer
 from airflow_provider_ch_s3.lakes.rest_catalog import STORE, BoundedRestCatalog
 from airflow_provider_ch_s3.lakes.table import (
-    REMOVED,
+    REMOVAL_CODES,
     check_key,
     folder_of_table,
     removes_rows,
@@ -161,23 +161,63 @@ class StoreIO(FileIO):
         raise NotImplementedError(location)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Place:
+    """Where a data file is.
+
+    :param path: in the metadata.
+    :param sequence: number of the commit that added the file: earlier position deletes do not apply to the file.
+    """
+
+    partition: Partition
+    path: str
+    sequence: int
+
+
+@dataclass(frozen=True)
+class _DeleteFiles:
+    """Delete files that may delete rows, by their partitions."""
+
+    in_partition: dict[Partition, list[ManifestDataFile]] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[ManifestDataFile]:
+        for group in self.in_partition.values():
+            yield from group
+
+    def add(self, partition: Partition, file: ManifestDataFile) -> None:
+        """Add a delete file."""
+        self.in_partition.setdefault(partition, []).append(file)
+
+    def besides(self, others: _DeleteFiles) -> _DeleteFiles:
+        """The delete files that are not among others."""
+        known, found = {one.file_path for one in others}, _DeleteFiles()
+        for partition, group in self.in_partition.items():
+            for one in group:
+                if one.file_path not in known:
+                    found.add(partition, one)
+        return found
+
+    def naming(self, place: _Place) -> Iterator[ManifestDataFile]:
+        """The position deletes that may name rows of a data file, by the least and the greatest path named."""
+        path = place.path.encode()
+        for one in self.in_partition.get(place.partition, ()):
+            least, greatest = (bounds or {} for bounds in (one.lower_bounds, one.upper_bounds))
+            if least.get(_FILE_PATH_ID, path) <= path <= greatest.get(_FILE_PATH_ID, path):
+                yield one
+
+
 @dataclass
 class _Contents:
     """What the manifests of a snapshot name.
 
     :param needs: what plain Parquet files and delete files do not tell.
-    :param files: the data files; ``partitions``: data file → its partition, and its path in the metadata.
-    :param deletes_in: partition → delete files that may delete rows.
+    :param files: the data files; ``places``: where they are, if asked for.
     """
 
     needs: list[Need] = field(default_factory=list)
     files: list[DataFile] = field(default_factory=list)
-    partitions: dict[DataFile, tuple[Partition, str]] = field(default_factory=dict)
-    deletes_in: dict[Partition, list[ManifestDataFile]] = field(default_factory=dict)
-
-    @property
-    def deletes(self) -> list[ManifestDataFile]:
-        return [one for group in self.deletes_in.values() for one in group]
+    places: dict[DataFile, _Place] = field(default_factory=dict)
+    deletes: _DeleteFiles = field(default_factory=_DeleteFiles)
 
     @property
     def is_plain(self) -> bool:
@@ -185,11 +225,6 @@ class _Contents:
         return not self.needs and all(
             _is_by_position(one) and one.file_format is FileFormat.PARQUET for one in self.deletes
         )
-
-    def deletes_of(self, file: DataFile) -> Mapping[str, ManifestDataFile]:
-        """Path → delete file, of the position deletes that may name rows of a data file."""
-        partition, path = self.partitions[file]
-        return {one.file_path: one for one in self.deletes_in.get(partition, ()) if _may_name(one, path)}
 
 
 class IcebergTable:
@@ -348,7 +383,7 @@ class IcebergTable:
         :raises SnapshotError: if no server would read the rows right.
         """
         found = self._read_contents(snapshot)
-        deletes = found.deletes
+        deletes = list(found.deletes)
         needs = [*found.needs, *(_need_of_deletes(one, snapshot) for one in deletes)]
         by_position = [one.record_count for one in deletes if _is_by_position(one)]
         metadata = self.address.removeprefix(f"{self._place}/")
@@ -364,8 +399,12 @@ class IcebergTable:
             metadata=metadata,
         )
 
-    def _read_contents(self, snapshot: str) -> _Contents:
-        """:raises SnapshotError: if the snapshot has files that no server reads right."""
+    def _read_contents(self, snapshot: str, *, is_placed: bool = False) -> _Contents:
+        """Read the manifests.
+
+        :param is_placed: remember where each data file is; there may be a million files.
+        :raises SnapshotError: if the snapshot has files that no server reads right.
+        """
         found = _Contents()
         deletes: list[tuple[Partition, ManifestEntry]] = []
         oldest: dict[Partition, int] = {}
@@ -378,11 +417,13 @@ class IcebergTable:
             for file, (partition, entry) in zip(files, in_partitions, strict=True):
                 number = entry.sequence_number or 0
                 oldest[partition] = min(oldest.get(partition, number), number)
-                found.partitions[file] = partition, entry.data_file.file_path
+                if is_placed:
+                    path = entry.data_file.file_path
+                    found.places[file] = _Place(partition=partition, path=path, sequence=number)
             found.files += files
         for partition, entry in deletes:
             if _may_delete(entry, partition, oldest):
-                found.deletes_in.setdefault(partition, []).append(entry.data_file)
+                found.deletes.add(partition, entry.data_file)
                 self._check_place_of_deletes(entry.data_file.file_path)
         self._check_each_once(found.files)
         return found
@@ -403,7 +444,7 @@ class IcebergTable:
         try:
             return self._added(after, snapshot)
         except SnapshotError as refusal:
-            if not takes_changes or refusal.code not in REMOVED:
+            if not takes_changes or refusal.code not in REMOVAL_CODES:
                 raise
             return self._compared(after, snapshot, refusal)
 
@@ -431,18 +472,22 @@ class IcebergTable:
     def _compared(self, after: str, snapshot: str, refusal: SnapshotError) -> Sequence[SourceFile]:
         """The files of two snapshots whose rows differ.
 
-        :raises SnapshotError: the refusal, if plain files of one schema, and position deletes, do not tell the rows
-            of both snapshots, or the earlier snapshot has expired.
+        :raises SnapshotError: the refusal with the reason, if plain files of one schema, and position deletes, do not
+            tell the rows of both snapshots.
         """
         if self._metadata.snapshot_by_id(int(after)) is None:
-            raise refusal
-        old, new = self._read_contents(after), self._read_contents(snapshot)
-        schemas = {self._find(int(one)).schema_id for one in (after, snapshot)}
-        if len(schemas) > 1 or not (old.is_plain and new.is_plain):
-            raise refusal
-        both = old.partitions.keys() & new.partitions.keys()
-        same = {file for file in both if old.deletes_of(file).keys() == new.deletes_of(file).keys()}
-        before, later = old.partitions.keys() - same, new.partitions.keys() - same
+            raise untold(refusal, f"snapshot {after} has expired: keep snapshots for longer")
+        if self._find(int(after)).schema_id != self._find(int(snapshot)).schema_id:
+            raise untold(refusal, "the columns have changed since, so the files do not tell which rows")
+        old, new = self._read_contents(after, is_placed=True), self._read_contents(snapshot, is_placed=True)
+        if not (old.is_plain and new.is_plain):
+            raise untold(refusal, "plain files and position deletes do not tell the rows of both snapshots")
+        both = old.places.keys() & new.places.keys()
+        if any(old.places[file] != new.places[file] for file in both):
+            raise untold(refusal, "files were removed and added again, so delete files may mean either")
+        changed = old.deletes.besides(new.deletes), new.deletes.besides(old.deletes)
+        same = {file for file in both if not any(any(one.naming(new.places[file])) for one in changed)}
+        before, later = old.places.keys() - same, new.places.keys() - same
         return compare(
             before,
             later,
@@ -451,12 +496,12 @@ class IcebergTable:
             new_deletes=self._as_deletes(new, later),
         )
 
-    def _as_deletes(self, contents: _Contents, files: Iterable[DataFile]) -> set[SourceFile]:
+    def _as_deletes(self, contents: _Contents, files: Collection[DataFile]) -> set[SourceFile]:
         """The delete files that may name rows of some files."""
-        deletes = {one.file_path: one for file in files for one in contents.deletes_of(file).values()}
         return {
-            SourceFile(key=self._store.split(path)[1], etag="", size_bytes=one.file_size_in_bytes)
-            for path, one in deletes.items()
+            SourceFile(key=self._store.split(one.file_path)[1], etag="", size_bytes=one.file_size_in_bytes)
+            for file in files
+            for one in contents.deletes.naming(contents.places[file])
         }
 
     def _find(self, snapshot_id: int) -> snapshots.Snapshot:
@@ -669,13 +714,6 @@ def _may_delete(entry: ManifestEntry, partition: Partition, oldest: Mapping[Part
 
 def _is_by_position(file: ManifestDataFile) -> bool:
     return file.content is DataFileContent.POSITION_DELETES
-
-
-def _may_name(deletes: ManifestDataFile, path: str) -> bool:
-    """Whether position deletes may name rows of a data file, by the least and the greatest path that they name."""
-    least, greatest = (bounds or {} for bounds in (deletes.lower_bounds, deletes.upper_bounds))
-    encoded = path.encode()
-    return least.get(_FILE_PATH_ID, encoded) <= encoded <= greatest.get(_FILE_PATH_ID, encoded)
 
 
 def _need_of_deletes(file: ManifestDataFile, snapshot: str) -> Need:

@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.files.source import SourceFile
 LATEST = "latest"
 MAX_TIME_MS = 253_402_300_800_000
 """Milliseconds from 1970 to the year 10000."""
-REMOVED = ("lake-rows-removed", "lake-rows-deleted")
+REMOVAL_CODES = ("lake-rows-removed", "lake-rows-deleted")
 """Codes of the errors of snapshots that remove rows."""
 _NAMES_OTHERS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)|[*?{}\0]| :: ")
 _MAX_NUMBER = 2**63

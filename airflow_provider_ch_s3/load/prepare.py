@@ -494,7 +494,7 @@ def _facts(
         takes_all_columns=request.takes_all_columns,
         may_lack_columns=request.may_lack_columns,
         reads_other_files=bool(source.path_filter),
-        has_path_columns=has_folders(source.files),
+        has_path_columns=has_folders((*source.files, *source.delete_files)),
         has_one_field=source.has_one_field,
         is_lake_function=source.reader is not None,
         uses_server_role=source.access.uses_server_role,
@@ -509,7 +509,7 @@ def _find_one_sender(cluster: ClusterSpec, source: SourceSpec, target: TargetSpe
     if target.distribution is None or target.distribution.is_random:
         return ""
     if source.changes:
-        return "only one server reads the change data"
+        return "only one server reads the changes"
     if not is_staged:
         return "with mode='direct' they go into the Distributed table of the connected node"
     if not cluster.is_defined_alike:

@@ -89,7 +89,9 @@ class ChunkSelection:
         return (*self.files, *self.chunk.records)
 
     def sampled(self, count: int) -> ChunkSelection:
-        """Take so many of the files, spread from the first to the last."""
+        """Take so many of the files, spread from the first to the last; of changes all, as a change may take two."""
+        if self.files and self.files[0].changes:
+            return self
         files = self.files[:: max(1, math.ceil(len(self.files) / count))]
         size_bytes = sum(file.size_bytes for file in files)
         return replace(self, files=files, chunk=replace(self.chunk, size_bytes=size_bytes, bytes_total=size_bytes))

@@ -206,7 +206,7 @@ def _verify_rows(
     )
     is_read_in_parts = find_format(planned.data_format).is_read_in_parts
     is_read_whole = not request.pattern.scheme.is_reliable and not is_read_in_parts
-    if planned.takes_changes:  # the servers count no file that the library for Delta opens
+    if planned.takes_changes:  # no server counts the files that the library for Delta opens, and delete files count
         report = dataclasses.replace(report, files_listed=None)
     checks = verify_reading(report, rows, is_pattern=planned.is_pattern, is_read_whole=is_read_whole)
     checks.append(verify_staging(report, rows, staged_rows, rejects.row_count))

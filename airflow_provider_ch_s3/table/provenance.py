@@ -53,8 +53,8 @@ _FITTING = {
     Origin.TIME: ("DateTime", "DateTime64"),
     Origin.LOAD: ("String",),
 }
-# 24.8 does not number rows, 25.8 gives -1 or fails. 26.7 numbers the rows of text wrongly if several threads parse
-# the text.
+# 24.8 does not number rows, 25.8 gives -1, fails or dies. 26.7 numbers the rows of text wrongly if several threads
+# parse the text.
 ROWS_SINCE = (26, 7)
 
 

@@ -2,14 +2,14 @@ INSERT INTO `it's`.`ch_s3_stage_52115f13b013_0123_2_7_7`
     (`id`, `tail\`num`)
 WITH
     (_path IN ('flights/it\'s/t/a,1.parquet', 'flights/it\'s/t/b') AND (_path, _row_number) NOT IN (
-        SELECT replaceRegexpOne(file_path, '^[a-z0-9]+://([^/@]+)(@[^/]*)?', '\\1'), toUInt64(pos)
+        SELECT replaceRegexpOne(file_path, '^[a-z0-9]+://([^/@]+)(@[^/]*)?/+', '\\1/'), toUInt64(pos)
         FROM s3(
     'http://s3:9000/flights/it\'s/t/d1',
     {s3_access_key:String}, {s3_secret_key:String}, {s3_session_token:String},
     'Parquet', '`file_path` String, `pos` Int64', 'auto')
     )) AS `ch_s3_was_there`,
     (_path IN ('flights/it\'s/t/b', 'flights/it\'s/t/c') AND (_path, _row_number) NOT IN (
-        SELECT replaceRegexpOne(file_path, '^[a-z0-9]+://([^/@]+)(@[^/]*)?', '\\1'), toUInt64(pos)
+        SELECT replaceRegexpOne(file_path, '^[a-z0-9]+://([^/@]+)(@[^/]*)?/+', '\\1/'), toUInt64(pos)
         FROM s3(
     'http://s3:9000/flights/it\'s/t/d{1,2}',
     {s3_access_key:String}, {s3_secret_key:String}, {s3_session_token:String},

@@ -814,6 +814,7 @@ class TestComparedFiles:
             ("older-equality-deletes", "lake-rows-removed"),
             ("new-column", "lake-rows-removed"),
             ("expired", "lake-rows-removed"),
+            ("removed-and-added", "lake-rows-removed"),
             ("added-twice", "lake-file-twice"),
         ],
     )
@@ -837,6 +838,8 @@ class TestComparedFiles:
                 lake.append(orders(4))
             case "expired":
                 lake.expire()
+            case "removed-and-added":
+                lake.add_again(file)
             case "added-twice":
                 lake.add_again()
         with pytest.raises(SnapshotError, match=coded(code)):
