@@ -79,7 +79,7 @@ class History:
     def refusal(self, loaded: str) -> str:
         """What the error says if what came after the loaded snapshot cannot be added; '' if it can."""
         if loaded not in self.line:
-            return coded("snapshot-unrelated", "snapshot", loaded)
+            return rf"(?s)holds the rows of snapshot [\d, ]*\b{loaded}\b.*\[snapshot-unrelated\]$"
         after = list(self.line)[list(self.line).index(loaded) + 1 :]
         return coded("lake-rows-removed") if any(self.line[one] for one in after) else ""
 

@@ -91,14 +91,18 @@ def _unmap(mapped: MappedOperator, map_index: int | None) -> Any:
 
 def _find_dag(dag_id: str) -> DAG:
     from airflow.dag_processing.bundles.manager import DagBundlesManager
-    from airflow.dag_processing.dagbag import DagBag
+
+    try:
+        from airflow.dag_processing.dagbag import DagBag
+    except ImportError:  # of Airflow 3.1
+        from airflow.models.dagbag import DagBag
 
     known: set[str] = set()
     broken: dict[str, str] = {}
     for bundle in DagBundlesManager().get_all_dag_bundles():
         bundle.initialize()
         sys.path.append(str(bundle.path))  # a DAG file may import its neighbours
-        bag = DagBag(dag_folder=bundle.path, bundle_path=bundle.path, bundle_name=bundle.name)
+        bag = DagBag(dag_folder=bundle.path, bundle_path=bundle.path)
         if dag_id in bag.dags:
             return bag.dags[dag_id]
         known |= set(bag.dags)

@@ -54,7 +54,8 @@ def compare(
     ]
 
 
-def untold(refusal: SnapshotError, why: str) -> SnapshotError:
+def untold(error: SnapshotError, why: str) -> SnapshotError:
     """Add to the error of a snapshot that removes rows why nothing tells the removed rows."""
-    cause, remedy, rest = refusal.sentence.partition(f"; {LOAD_ALL}")
-    return SnapshotError(refusal.code, f"{cause}; {why}{remedy}{rest}")
+    cause, remedy, rest = error.sentence.partition(f"; {LOAD_ALL}")
+    error.sentence = f"{cause}; {why}{remedy}{rest}"
+    return error

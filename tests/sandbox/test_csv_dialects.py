@@ -202,12 +202,12 @@ UNEVEN = ("value-does-not-fit", "fewer or more fields")
 @pytest.mark.parametrize(
     ("key", "text", "said"),
     [
-        pytest.param("in/a.csv", b"a,b\n1,x\n2\n3,z\n", (*UNEVEN, "row 2 of"), id="short"),
-        pytest.param("in/a.csv", b"a,b\n2\n3,z\n", (*UNEVEN, "row 1 of"), id="first-row-short"),
-        pytest.param("in/a.csv", b"a,b\n1,x\n2,y,z\n3,z\n", (*UNEVEN, "row 2 of"), id="long"),
+        pytest.param("in/a.csv", b"a,b\n1,x\n2\n3,z\n", (*UNEVEN, "row 2 of", "in/a."), id="short"),
+        pytest.param("in/a.csv", b"a,b\n2\n3,z\n", (*UNEVEN, "row 1 of", "in/a."), id="first-row-short"),
+        pytest.param("in/a.csv", b"a,b\n1,x\n2,y,z\n3,z\n", (*UNEVEN, "row 2 of", "in/a."), id="long"),
         pytest.param("in/a.csv", b"1,x\n2,y,z\n3,z\n", ("structure-needed", "3 columns"), id="no-header"),
-        pytest.param("in/a.csv", b"a,b\n1,x\n\n3,z\n", (*UNEVEN, "row 2 of"), id="empty-in-the-middle"),
-        pytest.param("in/a.tsv", b"a\tb\n1\tx\n2\n3\tz\n", (*UNEVEN, "row 2 of"), id="tsv"),
+        pytest.param("in/a.csv", b"a,b\n1,x\n\n3,z\n", (*UNEVEN, "row 2 of", "in/a."), id="empty-in-the-middle"),
+        pytest.param("in/a.tsv", b"a\tb\n1\tx\n2\n3\tz\n", (*UNEVEN, "row 2 of", "in/a."), id="tsv"),
     ],
 )
 def test_a_row_of_another_length_is_named(lab: Lab, key: str, text: bytes, said: tuple[str, ...]) -> None:

@@ -157,7 +157,7 @@ def test_the_page_in_airflow_reads_only(lab: Lab) -> None:
             view.client.execute(Statement(text=f"DROP TABLE {table}"))
     missing = f"{lab.database}.nothing"
     with (
-        pytest.raises(ConfigError, match=coded("ledger-missing", "'ch'")),
+        pytest.raises(ConfigError, match=coded("ledger-missing", missing)),
         reading_ledger("ch", missing),
     ):
         pass
