@@ -98,6 +98,7 @@ NOT_FOR_24_8 = NOT_FOR_25_8 | {
         ),
         "as describe_files_iceberg",
     ),
+    "insert_load_compared_rows": "position deletes are compared from 26.7 on: they are refused before",
     "flush_logs_on_cluster": "24.8 is sent flush_logs_old",
     "insert_export_assumed_role": "24.8 knows no roles: they are refused",
     "insert_lines_cluster": "24.8 does not number the lines of a file: bad_rows=Reject(…) is refused",
@@ -111,6 +112,7 @@ LOOSE_EXAMPLES = {
     "check_condition_here",
     "count_uneven_text",
     "describe_select_keys",
+    "insert_load_compared_files",
     "sample_files_keys",
     "sample_partitions_keys",
 }

@@ -19,9 +19,9 @@ from tests.sandbox.few import die_before
 pytestmark = pytest.mark.sandbox
 
 LATER_RELEASE = """
-from airflow_provider_ch_s3.exactly_once import owner
-known = owner.asdict
-owner.asdict = lambda record: {**known(record), "colour": "red"}
+from airflow_provider_ch_s3.exactly_once import ledger
+known = ledger.asdict
+ledger.asdict = lambda record: {**known(record), "colour": "red"}
 """
 CSV: dict[str, Any] = {"data_format": Format("CSV", structure="n UInt32")}
 
