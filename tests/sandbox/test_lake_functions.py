@@ -49,7 +49,7 @@ def since(case: Case) -> Version | None:
 
 
 def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    return Counter(json.dumps(row, sort_keys=True) for row in rows)
+    return Counter(json.dumps(row, sort_keys=True, default=str) for row in rows)
 
 
 class TestLoads:
