@@ -111,7 +111,7 @@ class Planned:
 
     @property
     def takes_changes(self) -> bool:
-        """Whether the files are commits of a lake table, whose changes are loaded."""
+        """Whether the files tell changes of a lake table."""
         return self.chunk.snapshots is not None and self.chunk.snapshots.takes_changes
 
     @property

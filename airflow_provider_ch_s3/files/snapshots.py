@@ -38,7 +38,7 @@ class SnapshotRange:
     :param schema_id: of the last snapshot's schema; '' in Delta, which has no schema ids.
     :param skips_held: skip data files that the ClickHouse table holds already: a load ended between two chunks, or
         adding a file again does not add the file's rows again.
-    :param takes_changes: the load takes change data, if rows were removed in the range. Not compared: the files of a
+    :param takes_changes: the load takes changes, if rows were removed in the range. Not compared: the files of a
         range are the same once this is known.
     :param is_mixed: after the load, the ClickHouse table has some rows of the last snapshot, and keeps some older
         rows.

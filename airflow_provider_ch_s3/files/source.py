@@ -326,10 +326,14 @@ class SourceSpec:
         return self.files[0].changes if self.files else None
 
     @property
+    def compared(self) -> tuple[RowsOfSnapshot, RowsOfSnapshot] | None:
+        """The earlier and the later snapshot, if the rows of only one of them are read; None otherwise."""
+        return self.changes.compared if self.changes else None
+
+    @property
     def delete_files(self) -> tuple[SourceFile, ...]:
         """The delete files of Iceberg whose rows name rows of these files."""
-        compared = self.changes.compared if self.changes else None
-        return tuple(file for rows in compared or () for file in rows.deletes)
+        return tuple(file for rows in self.compared or () for file in rows.deletes)
 
     def of_delete_files(self, files: tuple[SourceFile, ...]) -> SourceSpec:
         """Some of the delete files, with the access of these files."""

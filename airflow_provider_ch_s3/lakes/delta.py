@@ -422,12 +422,8 @@ class DeltaTable:
             if not takes_changes or refusal.code not in REMOVAL_CODES:
                 raise
             versions = int(after), int(snapshot)
-            try:
-                return self._changed(*versions, refusal)
-            except SnapshotError as error:
-                if error is not refusal:
-                    raise
-                return self._compared(*versions, refusal)
+            told = self._changed(*versions, refusal)
+            return self._compared(*versions, refusal) if told is None else told
 
     def _added(self, after: str, snapshot: str) -> Sequence[SourceFile]:
         table = self._table
@@ -457,10 +453,10 @@ class DeltaTable:
             raise needs[0].refusal
         return list(added.values())
 
-    def _changed(self, after: int, last: int, refusal: SnapshotError) -> Sequence[SourceFile]:
+    def _changed(self, after: int, last: int, refusal: SnapshotError) -> Sequence[SourceFile] | None:
         """The commits after a version, as files as large as the change data of each commit.
 
-        :raises SnapshotError: the refusal, if the change data may not tell all changes.
+        :returns: None if the change data may not tell all changes.
         """
         # The servers begin with the snapshot of the first commit. Of the features, only vectors were measured.
         with self._opened(after + 1) as (table, _):
@@ -469,14 +465,14 @@ class DeltaTable:
             is_fed = table.metadata().configuration.get(_CHANGE_DATA_FEED) == "true"
         others = set(protocol.reader_features or ()) - {"deletionVectors"}
         if not is_fed or needs or others or protocol.min_reader_version == 2:
-            raise refusal
+            return None
         commits = []
         for version in range(after + 1, last + 1):
             told_bytes = data_bytes = 0
             has_vectors = False
             for action in self._actions(version):
                 if action.keys() & {"metaData", "protocol"}:  # other columns, or no change data before
-                    raise refusal
+                    return None
                 told_bytes += action.get("cdc", {}).get("size", 0)
                 for file in (action.get("add"), action.get("remove")):
                     if file and file.get("dataChange", True):
@@ -484,7 +480,7 @@ class DeltaTable:
                         data_bytes += file.get("size") or 1  # removed files may have no size
                         has_vectors = has_vectors or bool(file.get("deletionVector"))
             if needs or (has_vectors and not told_bytes):
-                raise refusal
+                return None
             if data_bytes:
                 size, key = told_bytes or data_bytes, self._commits[version]
                 commits.append(DataFile(key=key, size_bytes=size, rows=None, columns=columns))

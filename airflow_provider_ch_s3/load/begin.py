@@ -292,8 +292,8 @@ class ChunkPlanner:
             filled=filled if prepared.merge else (),
             columns=prepared.source_columns,
             provenance={name: origin.value for name, origin in request.provenance.items()},
-            # a filter on _path drops the rows of files with similar names after they have been read, and of change
-            # data, only the newest rows of a key are staged
+            # a filter on _path drops the rows of files with similar names after they have been read, and of
+            # changes, only the newest rows of a key are staged
             is_filtered=bool(request.where or source.path_filter or source.header or source.changes),
             views={f"{VIEW}{n}": (view.table.database, view.table.table) for n, view in enumerate(self.site.views)},
             columns_added=self.progress.columns_added,

@@ -292,7 +292,7 @@ def prepare_load(
 def _of_changes(
     request: LoadRequest, past: Mapping[str, PastLoad], files: Sequence[SourceFile]
 ) -> tuple[LoadRequest, Mapping[str, PastLoad]]:
-    """Have the rows of change data that tell of deletions delete their keys; loads of files tell nothing of them."""
+    """Have the rows of changes that tell of deletions delete their keys; loads of files tell nothing of them."""
     changes = files[0].changes
     if changes is None:
         return request, past

@@ -150,7 +150,7 @@ def kept_if(source: SourceSpec, where: str, is_checked: object) -> Sql:
     needed = [_is_row(source)] if source.header else []
     if is_checked and source.open_quote:
         needed.append(is_closed(source.open_quote))
-    if is_checked and source.changes and source.changes.compared:
+    if is_checked and source.compared:
         needed.append(Sql(f"{WAS_THERE} != {IS_THERE}"))
     listed = [Sql(f"_path IN ({literals(source.path_filter)})")] if source.path_filter else []
     if where:

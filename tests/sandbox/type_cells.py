@@ -50,7 +50,7 @@ class _Source:
     address = data_format = structure = ""
     read_columns = ()
     reader = None
-    changes = None
+    compared = None
     settings: ClassVar[dict[str, str]] = {"date_time_input_format": "best_effort"}
 
 

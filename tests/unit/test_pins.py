@@ -62,6 +62,12 @@ def locked() -> dict[str, Version]:
     return {canonicalize_name(name): Version(version) for name, version in found}
 
 
+def install_commands() -> str:
+    """The first commands of the page."""
+    page = (ROOT / "docs" / "install.md").read_text()
+    return re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
+
+
 def test_each_lower_bound_is_what_the_oldest_airflow_is_tested_with() -> None:
     """A bound above the constraints of the oldest Airflow would keep the package out of that Airflow."""
     bounds, tested = lower_bounds(), locked()
@@ -82,9 +88,7 @@ python() {{ echo 3.12; }}
 curl() {{ echo "$2" > address; cp published "$4"; }}
 pip() {{ echo "$*" >> pip; }}
 """
-    page = (ROOT / "docs" / "install.md").read_text()
-    command = re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
-    subprocess.run(["bash", "-c", stubs + command], cwd=tmp_path, check=True)
+    subprocess.run(["bash", "-c", stubs + install_commands()], cwd=tmp_path, check=True)
     assert (tmp_path / "address").read_text().endswith(f"/constraints-{airflow}/constraints-3.12.txt\n")
     assert (tmp_path / "pip").read_text() == (
         f"install . apache-airflow=={airflow} --constraint constraints.txt\ncheck\n"
@@ -105,8 +109,6 @@ python() { echo 3.12; }
 curl() { return 22; }
 pip() { echo "$*" >> pip; }
 """
-    page = (ROOT / "docs" / "install.md").read_text()
-    command = re.findall(r"^```bash\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
-    done = subprocess.run(["bash", "-c", stubs + command], cwd=tmp_path, check=False)
+    done = subprocess.run(["bash", "-c", stubs + install_commands()], cwd=tmp_path, check=False)
     assert done.returncode != 0
     assert not (tmp_path / "pip").exists()
