@@ -12,7 +12,7 @@ which a grant is missing.
     ChS3Error
     ├── ConfigError ·          a connection field or an argument has an invalid value
     ├── SourceError            the files cannot be listed, read or understood
-    │   ├── MisfitError ·      a value of the files does not fit its column
+    │   ├── BadValueError ·      a value of the files does not fit its column
     │   ├── StoreAnswerError · what a store says of its files cannot be used
     │   └── SnapshotError ·    the snapshots of a lake table cannot be loaded as files
     ├── TargetError ·          the table does not fit the load, the files, or the rights of the user
@@ -115,7 +115,7 @@ class SourceError(ChS3Error):
     """The source files cannot be listed, read or understood."""
 
 
-class MisfitError(SourceError):
+class BadValueError(SourceError):
     """A value of the files does not fit the column.
 
     Text that cannot be parsed is a different error if the store may give a part of a file, or the file has changed.

@@ -283,9 +283,9 @@ class Ledger:
     def _identity_of(self, kind: EventKind, attempt: AttemptId, epoch: int) -> tuple[Any, ...]:
         return str(self.target), *attempt.key, attempt.generation, epoch, kind.value
 
-    def claim(self) -> None:
+    def announce(self) -> None:
         """Have all loads planned at the same time count this load."""
-        self.client.execute(ledger_queries.render_write_claim(self.name, self.load_id))
+        self.client.execute(ledger_queries.render_write_announcement(self.name, self.load_id))
 
     def write_files(self, attempt: AttemptId, files: Sequence[SourceFile], pattern: SourcePattern) -> None:
         """Append the manifest of an attempt."""

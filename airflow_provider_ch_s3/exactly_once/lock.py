@@ -1,15 +1,15 @@
 """The lock of a target: only one load at a time plans, commits or abandons attempts there.
 
-A lock is a table (``claim.py``) with an epoch at the end of the name. The epoch is a fencing token: epochs only
+A lock is a table (``lock_tables.py``) with an epoch at the end of the name. The epoch is a fencing token: epochs only
 increase. A process that finds the lock of a dead owner creates the lock of the next epoch. What the old owner still
-does is harmless: the new owner at once renames the old owner's staging tables (:meth:`Staging.claim`), and late
+does is harmless: the new owner at once renames the old owner's staging tables (:meth:`Staging.take_over`), and late
 events in the ledger are recognized by their epoch.
 
 The tables are created on the first node in the order of the nodes' own names, so the names of nodes in a connection
 do not matter. While processes disagree about the first node, because a node was added, the same epoch may be taken on
 two nodes: a process that sees this releases its own lock. Users see the tables as ``ch_s3_lock_…``.
 
-Processes that wait for a living owner stand in line (``line.py``).
+Processes that wait for a living owner do so in a queue (``lock_queue.py``).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from airflow_provider_ch_s3.errors import (
     ServerError,
     ServerUnreachableError,
 )
-from airflow_provider_ch_s3.exactly_once.claim import Claim, ClaimTable, ClaimTables
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.exactly_once.line import Line, line_prefix
+from airflow_provider_ch_s3.exactly_once.lock_queue import LockQueue, queue_prefix
+from airflow_provider_ch_s3.exactly_once.lock_tables import LockEntry, LockTable, LockTables
 from airflow_provider_ch_s3.exactly_once.records import Locked
 from airflow_provider_ch_s3.exactly_once.staging import FoundTables, Staging
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -63,32 +63,32 @@ class HeldLock:
     """
 
     epoch: int
-    claim: Claim
+    entry: LockEntry
     history: History
     staged: FoundTables
-    overtaken: Sequence[ClaimTable]
+    overtaken: Sequence[LockTable]
     when_lost: Callable[[], None] = lambda: None
 
     @property
     def overtaken_attempts(self) -> list[AttemptId]:
         """What the owners of overtaken locks were about to commit or abandon."""
-        return sorted({table.claim.attempt_id for table in self.overtaken if table.claim.attempt})
+        return sorted({table.entry.attempt_id for table in self.overtaken if table.entry.attempt})
 
 
 @dataclass(frozen=True, kw_only=True)
-class LockTables:
-    """The tables of a target at one moment.
+class LockState:
+    """The lock, the queue and the staging tables of a target at one moment.
 
     :param locks: the latest lock last.
-    :param line: place → who waits there for the lock.
+    :param queue: place → who waits there for the lock.
     """
 
-    locks: Sequence[ClaimTable]
-    line: Mapping[int, ClaimTable]
+    locks: Sequence[LockTable]
+    queue: Mapping[int, LockTable]
     staged: FoundTables
 
 
-class OwnerWatch:
+class ObservedOwner:
     """What a process waiting for a lock has seen of the owner."""
 
     def __init__(self, timing: Timing) -> None:
@@ -175,13 +175,13 @@ class Lock:
         Until then, the locks tell the next process what to prevent, in case this process dies, too.
         """
         # A Replicated database shows each of them once for each node.
-        for number, owner in dict.fromkeys((table.number, table.claim.attempt_id.prefix) for table in held.overtaken):
+        for number, owner in dict.fromkeys((table.number, table.entry.attempt_id.prefix) for table in held.overtaken):
             log.warning("taking over the lock of %s of epoch %s from %s", self.ledger.target, number, owner)
         for table in held.overtaken:
             self._tables.drop(table.number, table.node)
 
     def _acquire(self, attempt: AttemptId | None, *, is_urgent: bool) -> HeldLock:
-        claim = Claim(
+        entry = LockEntry(
             load_id=self.identity.load_id,
             generation=self.identity.generation,
             try_number=self.identity.try_number,
@@ -190,57 +190,57 @@ class Lock:
             since=self.identity.since.timestamp(),
             name=str(self.identity),
         )
-        line = Line(self._places, claim, self.ledger.target, self.timing)
+        queue = LockQueue(self._places, entry, self.ledger.target, self.timing)
         try:
-            return self._wait_and_take(claim, line, is_urgent=is_urgent)
+            return self._wait_and_take(entry, queue, is_urgent=is_urgent)
         finally:
-            line.leave()
+            queue.leave()
 
-    def _wait_and_take(self, claim: Claim, line: Line, *, is_urgent: bool) -> HeldLock:
-        watch = OwnerWatch(self.timing)
+    def _wait_and_take(self, entry: LockEntry, queue: LockQueue, *, is_urgent: bool) -> HeldLock:
+        watch = ObservedOwner(self.timing)
         last_epoch = self.ledger.last_epoch
         while True:
             # The tables first: a lock that is released in between has left its epoch in the ledger.
-            look = self._look()
-            owner = look.locks[-1] if look.locks else None
-            ahead = [] if is_urgent else line.find_ahead(look.line, is_free=owner is None)
+            state = self._read_state()
+            owner = state.locks[-1] if state.locks else None
+            ahead = [] if is_urgent else queue.find_ahead(state.queue, is_free=owner is None)
             if owner is None:
                 may_take = not ahead
             else:
-                # Whatever the line is: who stands ahead may be as dead as the owner.
+                # Whatever the queue is: who is ahead may be as dead as the owner.
                 may_take = (
-                    claim.outranks(owner.claim, self.ledger.target)
-                    or (is_urgent and owner.claim.load_id == claim.load_id)
+                    entry.outranks(owner.entry, self.ledger.target)
+                    or (is_urgent and owner.entry.load_id == entry.load_id)
                     or self._is_silent(owner, watch, is_next=not ahead)
                 )
             if not may_take:
                 if owner is not None:
-                    watch.log(owner.claim.name or owner.claim.load_id, self.ledger.target)
+                    watch.log(owner.entry.name or owner.entry.load_id, self.ledger.target)
                 if not is_urgent:
-                    line.join(look.line)
-                self.timing.sleep(line.pause_seconds(len(ahead)))
+                    queue.join(state.queue)
+                self.timing.sleep(queue.pause_seconds(len(ahead)))
                 last_epoch = 0
                 continue
             # Mostly nobody has had the lock since this process read the ledger; who did is found out below.
             last_epoch = last_epoch or self.ledger.read().epoch or self._first_epoch()
-            epochs = [*(table.number for table in look.locks), *(table.epoch for table in look.staged)]
+            epochs = [*(table.number for table in state.locks), *(table.epoch for table in state.staged)]
             epoch = max([last_epoch, *epochs]) + 1
             last_epoch = 0
-            if self._create(epoch, claim):
+            if self._create(epoch, entry):
                 # Another process may have taken one since the first look, or this epoch on another node.
-                now = self._look()
-                others = {table for table in now.locks if table.claim.token != claim.token} - set(look.locks)
+                now = self._read_state()
+                others = {table for table in now.locks if table.entry.token != entry.token} - set(state.locks)
                 history = self.ledger.read()
                 # Another may have taken and released one since: an epoch must not be used twice. And the commits into
                 # one table have one order, whatever its name was.
                 last_epoch = max([history.epoch, *(earlier.epoch for _, earlier in self.ledger.read_earlier())])
                 if last_epoch < epoch and not others:
-                    self._begin(epoch, claim, first_open=history.first_open)
+                    self._begin(epoch, entry, first_open=history.first_open)
                     return HeldLock(
-                        epoch=epoch, claim=claim, history=history, staged=now.staged, overtaken=look.locks
+                        epoch=epoch, entry=entry, history=history, staged=now.staged, overtaken=state.locks
                     )
                 self._tables.drop(epoch)
-            self.timing.sleep(line.pause_seconds(0))
+            self.timing.sleep(queue.pause_seconds(0))
 
     def _first_epoch(self) -> int:
         """The number before the first epoch of a new ledger.
@@ -271,7 +271,7 @@ class Lock:
                 if over:
                     return
                 try:
-                    self._write(EventKind.ALIVE, held.epoch, held.claim)
+                    self._write(EventKind.ALIVE, held.epoch, held.entry)
                 except ChS3Error as error:
                     log.debug("the heartbeat could not be written: %s", error)
 
@@ -281,20 +281,20 @@ class Lock:
         finally:
             over.append(True)
 
-    def _begin(self, epoch: int, claim: Claim, *, first_open: int) -> None:
+    def _begin(self, epoch: int, entry: LockEntry, *, first_open: int) -> None:
         try:
-            self._write(EventKind.LOCKED, epoch, claim, first_open=first_open)
+            self._write(EventKind.LOCKED, epoch, entry, first_open=first_open)
         except ServerError:
             self._tables.drop(epoch)  # so that nobody waits until this owner is considered dead
             raise
 
-    def _write(self, kind: EventKind, epoch: int, claim: Claim, *, first_open: int = 0) -> None:
+    def _write(self, kind: EventKind, epoch: int, entry: LockEntry, *, first_open: int = 0) -> None:
         # An attempt has the number of the epoch that planned it, so the ledger has both in one order.
-        held = AttemptId(load_id=claim.load_id, generation=claim.generation, number=epoch)
-        detail = Locked(since=claim.since, token=claim.token)
-        self.ledger.write(kind, held, detail, epoch=epoch, try_number=claim.try_number, first_open=first_open)
+        held = AttemptId(load_id=entry.load_id, generation=entry.generation, number=epoch)
+        detail = Locked(since=entry.since, token=entry.token)
+        self.ledger.write(kind, held, detail, epoch=epoch, try_number=entry.try_number, first_open=first_open)
 
-    def _is_silent(self, owner: ClaimTable, watch: OwnerWatch, *, is_next: bool) -> bool:
+    def _is_silent(self, owner: LockTable, watch: ObservedOwner, *, is_next: bool) -> bool:
         """Whether the owner has had no heartbeat for so long that the owner counts as dead."""
         if not watch.is_look_due(owner.number, is_next=is_next):
             return False
@@ -303,42 +303,42 @@ class Lock:
         busy = [attempt.id for attempt in history.unfinished]
         running = any(
             self.client.query(load_queries.render_running_queries(attempt.commit_prefix, self.ledger.cluster))
-            for attempt in (owner.claim.attempt_id, *busy)
+            for attempt in (owner.entry.attempt_id, *busy)
         )
         written = sum(event.epoch == owner.number for event in history.events)
         return watch.is_silent((owner.number, written, running and self.timing.now()))
 
     def is_anything_left(self) -> bool:
-        """Whether the target has a lock, a place in the line or a staging table."""
-        look = self._look()
-        return bool(look.locks or look.line or look.staged)
+        """Whether the target has a lock, a place in the queue or a staging table."""
+        state = self._read_state()
+        return bool(state.locks or state.queue or state.staged)
 
-    def _look(self) -> LockTables:
+    def _read_state(self) -> LockState:
         """Read all tables of the target."""
         prefixes = (self._tables.prefix, self._places.prefix, self.staging.prefix)
         rows = self.client.query(
             ledger_queries.render_read_tables(self.staging.database, prefixes, self.ledger.cluster)
         )
-        return LockTables(
+        return LockState(
             locks=self._tables.parse(rows),
-            line={table.number: table for table in self._places.parse(rows)},
+            queue={table.number: table for table in self._places.parse(rows)},
             staged=self.staging.parse(rows),
         )
 
     @property
-    def _tables(self) -> ClaimTables:
+    def _tables(self) -> LockTables:
         return self._tables_of(lock_prefix(self.ledger.target))
 
     @property
-    def _places(self) -> ClaimTables:
-        return self._tables_of(line_prefix(self.ledger.target))
+    def _places(self) -> LockTables:
+        return self._tables_of(queue_prefix(self.ledger.target))
 
-    def _tables_of(self, prefix: str) -> ClaimTables:
-        return ClaimTables(client=self.client, node=self.node, database=self.staging.database, prefix=prefix)
+    def _tables_of(self, prefix: str) -> LockTables:
+        return LockTables(client=self.client, node=self.node, database=self.staging.database, prefix=prefix)
 
-    def _create(self, epoch: int, claim: Claim) -> bool:
+    def _create(self, epoch: int, entry: LockEntry) -> bool:
         try:
-            return self._tables.create(epoch, claim)
+            return self._tables.create(epoch, entry)
         except ServerError as error:
             raise LoadError(
                 "lock-failed", f"cannot lock {self.ledger.target}: {error.sentence}; nothing was changed"

@@ -274,7 +274,7 @@ class Owner:
 
         :raises LoadError: if the attempt cannot be committed, or others keep changing the target.
         """
-        self.staging.claim(attempt, self.epoch, self._tables)
+        self.staging.take_over(attempt, self.epoch, self._tables)
         commit = self._commit_of(attempt, plan, began=self.timing.now())
         self._collecting = attempt
         _time("prepare", commit, commit.prepare)
@@ -298,7 +298,7 @@ class Owner:
 
         :raises LoadError: if a node has lost the staging table.
         """
-        self.staging.claim(attempt, self.epoch)
+        self.staging.take_over(attempt, self.epoch)
         show_held(self.staging, attempt, self.epoch)
 
     def _hide(self, attempt: AttemptId) -> None:
@@ -366,7 +366,7 @@ class Owner:
                 return  # its owner has finished it after all
             self._break(attempt.id)
             return
-        self.staging.claim(attempt.id, self.epoch)
+        self.staging.take_over(attempt.id, self.epoch)
         # Statements that an earlier owner has already sent must not run at the same time as those of this one.
         kill_queries(self.client, self.ledger.cluster, attempt.id.commit_prefix, timing=self.timing)
         if not attempt.is_plan_sealed:
@@ -442,7 +442,7 @@ class Owner:
         attempt = commit.attempt
         if commit.plan.is_untouched:
             # The error may come from a newer owner, which begins by taking the staging tables.
-            self.staging.claim(attempt, self.epoch)
+            self.staging.take_over(attempt, self.epoch)
             if self._abandon_unchanged(commit, error):
                 return
         if isinstance(error, LoadError):
@@ -509,12 +509,12 @@ class Owner:
         # Still the owner? A process that fences the tables from now on reads that the commit has begun, and finishes
         # it. One that did so before may have abandoned or finished it: a move from dropped tables moves nothing, and
         # rows that were staged since may be older than the target's.
-        self.staging.claim(commit.attempt, self.epoch)
+        self.staging.take_over(commit.attempt, self.epoch)
         self._collecting = None
         nodes = _time("commit", commit, commit.run)
         rows_now = commit.tables.count_rows(nodes)
         # A staging table that another owner has renamed looks as if everything had been moved.
-        tables = self.staging.claim(commit.attempt, self.epoch)
+        tables = self.staging.take_over(commit.attempt, self.epoch)
         self._hide(commit.attempt)
         # Before the end of this commit: whoever finishes it writes them again.
         for query_id, partitions in commit.plan.undoes.items():

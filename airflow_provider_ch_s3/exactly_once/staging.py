@@ -253,7 +253,7 @@ class Staging:
         """Whether the attempt's rows for the target itself are gone from all nodes."""
         return not any(not table.role for table in self._tables_of(attempt))
 
-    def claim(self, attempt: AttemptId, epoch: int, known: FoundTables | None = None) -> list[StagingTable]:
+    def take_over(self, attempt: AttemptId, epoch: int, known: FoundTables | None = None) -> list[StagingTable]:
         """Fence the tables of an attempt, and check that every node has the table for the target itself.
 
         :param known: as in :meth:`fence`.

@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.clickhouse.column_types import base_type, is_nullabl
 from airflow_provider_ch_s3.clickhouse.type_table import Kind, kind_of
 from airflow_provider_ch_s3.common.text import find_nearest, format_seconds, show_name
 from airflow_provider_ch_s3.discretion import get_log
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, MisfitError, ServerError
+from airflow_provider_ch_s3.errors import BadValueError, ChS3Error, ConfigError, ErrorCode, ServerError
 from airflow_provider_ch_s3.sql.conversions import AFTER_OPEN_QUOTE
 from airflow_provider_ch_s3.sql.filters import short_identifier
 
@@ -22,7 +22,7 @@ log = get_log(__name__)
 
 _CODE = re.compile(r"\(([A-Z][A-Z0-9_]{2,})\)")
 _NULL = frozenset({"CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN"})
-_MISFIT = frozenset(
+_BAD_VALUE = frozenset(
     {
         "CANNOT_CONVERT_TYPE",
         "VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE",
@@ -40,7 +40,7 @@ _UNPARSED = (
     "UNEXPECTED_DATA_AFTER_PARSED_VALUE",
 )
 _BROKEN = frozenset({"INCORRECT_DATA"})
-"""The part of ``_MISFIT`` that a file may cause if it is broken, or still being written."""
+"""The part of ``_BAD_VALUE`` that a file may cause if it is broken, or still being written."""
 _ACCESS = frozenset(
     {
         "S3_ERROR",
@@ -155,7 +155,7 @@ SHOWN_CHARACTERS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Misfit:
+class BadValue:
     """A value that does not fit the column, as far as known. The text has a line for each question.
 
     :param column: the column of the table; '' if unknown.
@@ -190,7 +190,7 @@ class Misfit:
         lines = (f"{whose}{value} {self._verdict}", self.place, self._remedy, f"ClickHouse: {self.reason}")
         return "\n".join(line for line in lines if line)
 
-    def somewhere_in(self, source: object) -> Misfit:
+    def somewhere_in(self, source: object) -> BadValue:
         """Add the source, unless the place is known."""
         return replace(self, place=self.place or f"in a file of {source}")
 
@@ -251,7 +251,7 @@ class Misfit:
         return f"widen the column, convert the value with select={{{select}: '…'}}, or leave such rows out with where"
 
 
-def read_misfit(message: str, types: Mapping[str, str] = MappingProxyType({})) -> Misfit | None:
+def read_bad_value(message: str, types: Mapping[str, str] = MappingProxyType({})) -> BadValue | None:
     """Read what a server says of a value that does not fit; None if the message is not about a value.
 
     :param types: types of the table's columns, by name.
@@ -263,7 +263,7 @@ def read_misfit(message: str, types: Mapping[str, str] = MappingProxyType({})) -
     unopened = _UNOPENED.search(message)
     is_null = code in _NULL
     is_of_windows = _OF_WINDOWS in message
-    if not (day or is_null or is_of_windows or code in _MISFIT or code.startswith(_UNPARSED)):
+    if not (day or is_null or is_of_windows or code in _BAD_VALUE or code.startswith(_UNPARSED)):
         return None
     # The server may have read the fields once more, and then names the column where the second reading ended.
     column = _first((_UNOPENED_COLUMN,), message) if unopened else named_column(message)
@@ -275,7 +275,7 @@ def read_misfit(message: str, types: Mapping[str, str] = MappingProxyType({})) -
         value, fault, cure = "" if unopened["open"] else None, _UNOPENED_FAULT, _UNOPENED_REMEDY
     elif is_of_windows:
         fault, cure = _OF_WINDOWS_FAULT, _OF_WINDOWS_REMEDY
-    return Misfit(
+    return BadValue(
         column=column,
         type=types.get(column, ""),
         value=uneven["line"] if uneven else None if is_null else value,
@@ -293,7 +293,7 @@ def is_computed(message: str) -> bool:
     return _IN_FUNCTION in message
 
 
-def is_misfit(message: str, *, is_typed: bool, is_whole: bool = False) -> bool:
+def is_bad_value(message: str, *, is_typed: bool, is_whole: bool = False) -> bool:
     """Whether a message says that a value does not fit the column, and a retry would fail again.
 
     :param is_typed: the format has types: if parsing fails, the value is wrong, not a file that is still being
@@ -301,10 +301,10 @@ def is_misfit(message: str, *, is_typed: bool, is_whole: bool = False) -> bool:
     :param is_whole: the store gives files only as a whole, and the files are the files of the listing: nothing was
         cut off, and a retry would read the same bytes.
     """
-    if read_misfit(message) is None:
+    if read_bad_value(message) is None:
         return False
     code = _code_of(message)
-    return is_whole or code in (_NULL | _MISFIT) - _BROKEN or (is_typed and code not in _BROKEN)
+    return is_whole or code in (_NULL | _BAD_VALUE) - _BROKEN or (is_typed and code not in _BROKEN)
 
 
 def build_failure(
@@ -316,11 +316,11 @@ def build_failure(
     :param code: of the error, if no value is to blame.
     :param text: of the error.
     :param message: the server's own.
-    :param is_typed: as for :func:`is_misfit`.
-    :param is_whole: as for :func:`is_misfit`.
+    :param is_typed: as for :func:`is_bad_value`.
+    :param is_whole: as for :func:`is_bad_value`.
     """
-    if is_misfit(message, is_typed=is_typed, is_whole=is_whole):
-        return MisfitError("value-does-not-fit", text)
+    if is_bad_value(message, is_typed=is_typed, is_whole=is_whole):
+        return BadValueError("value-does-not-fit", text)
     if is_removed(message):
         return kind("file-changed-meanwhile", text)
     if _DAMAGED.search(message):
@@ -394,7 +394,7 @@ def explain(message: str, types: Mapping[str, str] = MappingProxyType({}), *, en
         return (
             f"a row violates a constraint of the table: {told}; correct the files, or leave such rows out with where"
         )
-    if told := _explain_guess(message) or str(read_misfit(message, types) or ""):
+    if told := _explain_guess(message) or str(read_bad_value(message, types) or ""):
         return told
     if is_removed(message):
         return f"{message}{REMOVED_REMEDY}"
@@ -524,7 +524,7 @@ def _far_day(column: str) -> str:
 def is_about_expression(message: str) -> bool:
     """Whether a message blames an expression, or the types of its values, and a retry would fail again."""
     code = _code_of(message)
-    return code in _EXPRESSION | _MISFIT or code.startswith(_OF_EXPRESSIONS)
+    return code in _EXPRESSION | _BAD_VALUE or code.startswith(_OF_EXPRESSIONS)
 
 
 def explain_expression(

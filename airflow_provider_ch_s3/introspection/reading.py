@@ -10,7 +10,7 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, ErrorCode, ServerError, SourceError
 from airflow_provider_ch_s3.files.source import SourceSpec
-from airflow_provider_ch_s3.introspection.explain import build_failure, explain, read_misfit
+from airflow_provider_ch_s3.introspection.explain import build_failure, explain, read_bad_value
 from airflow_provider_ch_s3.sql import server_queries
 from airflow_provider_ch_s3.table.path_columns import path_column_names
 
@@ -61,8 +61,8 @@ def unreadable(source: SourceSpec, error: ServerError) -> ChS3Error:
             f" ClickHouse reads only that of the folders from {source.data_format}; give"
             " settings={'input_format_skip_unknown_fields': 1} to leave out what is in the files",
         )
-    if misfit := read_misfit(error.sentence):
-        text = str(misfit.somewhere_in(source.pattern))
+    if bad_value := read_bad_value(error.sentence):
+        text = str(bad_value.somewhere_in(source.pattern))
     else:
         explained = explain(error.sentence, endpoint=source.access.endpoint_url or source.pattern.bucket)
         text = f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}"

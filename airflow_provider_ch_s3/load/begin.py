@@ -118,7 +118,7 @@ class ChunkPlanner:
             self._check_arguments(selection.left_out.example)
             check_not_emptied(self.site.target, self._request)
             return None
-        self.site.target.ledger.claim()
+        self.site.target.ledger.announce()
         prepared = self.prepare(selection.chunk, selection.files, past, ledger=self.site.target.ledger.name)
         if prepared.source.is_pattern and (selection.chunk.after or selection.left_out.count):
             raise ConfigError(
@@ -167,7 +167,7 @@ class ChunkPlanner:
         """Inspect, check and plan a chunk.
 
         :param past: format → the newest committed load of such files.
-        :param ledger: where loads claim their part of the memory; None to count only running loads.
+        :param ledger: where loads announce their part of the memory; None to count only running loads.
         """
         target = self.site.target
         check_chunk(self._request, chunk)

@@ -19,8 +19,8 @@ from airflow_provider_ch_s3.exactly_once.records import Committed
 from airflow_provider_ch_s3.files.file_format import find_format, is_compressed
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.introspection.explain import read_misfit
-from airflow_provider_ch_s3.introspection.misfits import explain_misfit
+from airflow_provider_ch_s3.introspection.bad_values import explain_bad_value
+from airflow_provider_ch_s3.introspection.explain import read_bad_value
 from airflow_provider_ch_s3.introspection.reading import unreadable
 from airflow_provider_ch_s3.introspection.schemas import spread
 from airflow_provider_ch_s3.report import LoadReport
@@ -103,11 +103,11 @@ def _measure_rows(
         sample = client.query(statement)[0]
     except ServerError as error:
         problem = unreadable(source, error)
-        misfit = read_misfit(error.sentence, target.column_types)
-        if misfit is None:
+        bad_value = read_bad_value(error.sentence, target.column_types)
+        if bad_value is None:
             raise problem from error
         log_folded(log, "what ClickHouse says of the value", error.sentence)
-        text = explain_misfit(client, source, mapping, target, misfit, error.sentence, where=where)
+        text = explain_bad_value(client, source, mapping, target, bad_value, error.sentence, where=where)
         raise type(problem)(problem.code, text) from error
     return replace(source, row_bytes=float(sample["mean_row_bytes"]) if sample["row_count"] else None)
 
@@ -288,7 +288,7 @@ def read_sharing(
 
     The connection's limit holds for all loads, and takes precedence over the limits of this one task.
 
-    :param ledger: where loads claim their part before they are planned; None to count only what runs.
+    :param ledger: where loads announce their part before they are planned; None to count only what runs.
     :raises ServerError: if a node cannot be queried.
     """
     statement = load_queries.render_count_loads(cluster.name, but=identity.load_id, ledger=ledger)

@@ -21,8 +21,8 @@ from airflow_provider_ch_s3.files.snapshots import Layout
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.files.stores import ObjectStore, RegionalStore, SnapshotStore
 from airflow_provider_ch_s3.identity import LoadIdentity
-from airflow_provider_ch_s3.introspection.explain import build_failure, explain, explain_timeout, read_misfit
-from airflow_provider_ch_s3.introspection.misfits import explain_misfit
+from airflow_provider_ch_s3.introspection.bad_values import explain_bad_value
+from airflow_provider_ch_s3.introspection.explain import build_failure, explain, explain_timeout, read_bad_value
 from airflow_provider_ch_s3.load.measure import read_sharing
 from airflow_provider_ch_s3.load.plan_text import log_plan
 from airflow_provider_ch_s3.load.prepare import PreparedLoad, plan_inspection, prepare_load, read_server_settings
@@ -74,7 +74,7 @@ class Planning:
     ) -> PreparedLoad:
         """Inspect, check and plan, as :func:`prepare_load` does.
 
-        :param ledger: where loads claim their part of the memory; None to count only what runs.
+        :param ledger: where loads announce their part of the memory; None to count only what runs.
         """
         return prepare_load(
             self.client,
@@ -125,8 +125,8 @@ class Planning:
             timeout_seconds=self.request.timeout_seconds,
         ):
             return LoadError("execution-timeout", f"{failure}: {stopped}")
-        misfit, is_typed, is_whole = read_misfit(message, column_types), False, False
-        if misfit is None:
+        bad_value, is_typed, is_whole = read_bad_value(message, column_types), False, False
+        if bad_value is None:
             text = f"{failure}: {explain(message, column_types)}"
         else:
             log_folded(log, f"{failure}: what ClickHouse says of the value", message)
@@ -134,15 +134,15 @@ class Planning:
                 prepared = prepare()
             except ChS3Error as error:
                 log.info("cannot look for the value that does not fit: %s", error)
-                text = str(misfit.somewhere_in(self.request.pattern))
+                text = str(bad_value.somewhere_in(self.request.pattern))
             else:
                 is_typed, is_whole = prepared.source.format.is_typed, self.request.pattern.scheme.is_reliable
-                text = explain_misfit(
+                text = explain_bad_value(
                     self.client,
                     dataclasses.replace(prepared.source, settings=prepared.plan.sent),
                     prepared.mapping,
                     prepared.target,
-                    misfit,
+                    bad_value,
                     message,
                     where=prepared.where,
                 )

@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
@@ -56,22 +56,15 @@ class Position:
         return not self.listed or time.monotonic() > self.until
 
 
-class News(Protocol):
-    """What the table lacks; as a text, for the log."""
-
-    def describe(self, watch: Any) -> dict[str, Any]:
-        """Describe the news for an event."""
-
-
-New = TypeVar("New", bound=News)
+New = TypeVar("New")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found(Generic[New]):
+class PollResult(Generic[New]):
     """What a poll has found.
 
     :param position: for the next poll.
-    :param new: None or empty, if the table lacks nothing.
+    :param new: what the table lacks, with ``describe``, and as a text for the log; None or empty, if nothing.
     :param lacking: of the named keys, the keys of files that the table does not hold, whether new or not.
     """
 
@@ -81,7 +74,7 @@ class Found(Generic[New]):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Watch(ABC):
+class WatchedSource(ABC):
     """What a watcher compares with a table.
 
     :param again_after: seconds after which what the table still lacks counts as new again.
@@ -91,7 +84,7 @@ class Watch(ABC):
     position: Position = Position()
 
     @abstractmethod
-    def look(self, client: ClickHouseClient, declaration: ClusterDeclaration, store: Any) -> Found[Any]:
+    def poll(self, client: ClickHouseClient, declaration: ClusterDeclaration, store: Any) -> PollResult[Any]:
         """Look for what the table lacks; ask no server, if nothing was added to the source.
 
         :raises ChS3Error: if the store or a server does not answer, or refuses.
@@ -99,7 +92,7 @@ class Watch(ABC):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FilesWatch(Watch):
+class WatchedFiles(WatchedSource):
     """A source to be compared with a table.
 
     :param request: the load whose files are looked for.
@@ -111,12 +104,14 @@ class FilesWatch(Watch):
     named: Set[str] = frozenset()
     told: Set[tuple[str, str]] = frozenset()
 
-    def look(self, client: ClickHouseClient, declaration: ClusterDeclaration, store: ObjectStore) -> Found[NewFiles]:
+    def poll(
+        self, client: ClickHouseClient, declaration: ClusterDeclaration, store: ObjectStore
+    ) -> PollResult[NewFiles]:
         """List the source, and compare the listing with the ledger, if the listing has changed."""
         if self.named:
             return _find_named_files(client, declaration, store, self)
         if not has_news(store, self):
-            return Found(position=self.position)
+            return PollResult(position=self.position)
         return find_new_files(client, declaration, store, self)
 
     def request_for(self, store: ObjectStore) -> LoadRequest:
@@ -155,7 +150,7 @@ class NewFiles:
     def __str__(self) -> str:
         return count_of(self.count, "new file")
 
-    def describe(self, watch: FilesWatch) -> dict[str, Any]:
+    def describe(self, watch: WatchedFiles) -> dict[str, Any]:
         """Describe the files for an event.
 
         ``source`` is a list of addresses for an operator: of just these files, or of the whole source if the files
@@ -174,7 +169,7 @@ class NewFiles:
         }
 
 
-def has_news(store: ObjectStore, watch: FilesWatch) -> bool:
+def has_news(store: ObjectStore, watch: WatchedFiles) -> bool:
     """Whether a poll has to compare the listing with the ledger; only lists.
 
     :raises SourceError: if the store cannot be listed.
@@ -189,8 +184,8 @@ def has_news(store: ObjectStore, watch: FilesWatch) -> bool:
 
 
 def find_new_files(
-    client: ClickHouseClient, declaration: ClusterDeclaration, store: ObjectStore, watch: FilesWatch
-) -> Found[NewFiles]:
+    client: ClickHouseClient, declaration: ClusterDeclaration, store: ObjectStore, watch: WatchedFiles
+) -> PollResult[NewFiles]:
     """Compare the listing with the ledger.
 
     :raises ChS3Error: if the store or a server does not answer, or refuses.
@@ -202,25 +197,25 @@ def find_new_files(
         missing = mode_for(request).select(group, table.read_versions, request).files
         new.add([file for file in missing if not table.is_underway(file)])
     until = time.monotonic() + watch.again_after
-    return Found(new=new, position=Position(listed=listing.digest, after=table.last_key, until=until))
+    return PollResult(new=new, position=Position(listed=listing.digest, after=table.last_key, until=until))
 
 
 def _find_named_files(
-    client: ClickHouseClient, declaration: ClusterDeclaration, store: ObjectStore, watch: FilesWatch
-) -> Found[NewFiles]:
+    client: ClickHouseClient, declaration: ClusterDeclaration, store: ObjectStore, watch: WatchedFiles
+) -> PollResult[NewFiles]:
     """Compare the named objects with the ledger; ask no server if there are none."""
     request = watch.request_for(store)
     pattern = replace(request.pattern, globs=tuple(sorted(watch.named)))
     ages = {file: age for file, age in store.list_ages(pattern) if file.key in watch.named and file.size_bytes}
     if not ages:
-        return Found(position=watch.position)
+        return PollResult(position=watch.position)
     for file in ages:
         check_key(file.key, pattern)
     table = _Table.read(client, declaration, watch, request.pattern)
     lacking = mode_for(request).select(sorted(ages), table.read_versions, request).files
     new = NewFiles()
     new.add([file for file in lacking if ages[file] >= request.arrivals.min_age and not table.is_underway(file)])
-    return Found(position=watch.position, new=new, lacking={file.key for file in lacking})
+    return PollResult(position=watch.position, new=new, lacking={file.key for file in lacking})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,7 +270,7 @@ class _Table:
 
     @classmethod
     def read(
-        cls, client: ClickHouseClient, declaration: ClusterDeclaration, watch: FilesWatch, pattern: SourcePattern
+        cls, client: ClickHouseClient, declaration: ClusterDeclaration, watch: WatchedFiles, pattern: SourcePattern
     ) -> _Table:
         sorts_by_time = watch.request.mode.list_after_loaded
         told = frozenset[tuple[str, str]]() if sorts_by_time and not watch.named else watch.told

@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.snapshots import Snapshot
 from airflow_provider_ch_s3.files.stores import ReadableStore
-from airflow_provider_ch_s3.load.watch import Found, Known, Position, Watch
+from airflow_provider_ch_s3.load.watch import Known, PollResult, Position, WatchedSource
 
 
 class OpenLake(Protocol):
@@ -64,7 +64,7 @@ class NewSnapshot:
     def __str__(self) -> str:
         return f"new snapshot {self.snapshot.id}"
 
-    def describe(self, watch: LakeWatch) -> dict[str, Any]:
+    def describe(self, watch: WatchedLakeTable) -> dict[str, Any]:
         """Describe the snapshot for an event; ``source`` and ``snapshot`` are arguments of an operator."""
         return {
             "source": watch.lake.source,
@@ -76,24 +76,24 @@ class NewSnapshot:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LakeWatch(Watch):
+class WatchedLakeTable(WatchedSource):
     """A lake table to be compared with a table."""
 
     lake: NamedLake
     table: str
 
-    def look(
+    def poll(
         self, client: ClickHouseClient, declaration: ClusterDeclaration, store: ReadableStore
-    ) -> Found[NewSnapshot]:
+    ) -> PollResult[NewSnapshot]:
         """Look for newer metadata, and compare them with the ledger."""
         seen = self.position.listed
         if not self.position.is_over and self.lake.find_metadata(store, seen) == seen:
-            return Found(position=self.position)
+            return PollResult(position=self.position)
         lake = self.lake.open(store)
         newest = lake.find_newest()
         is_new = newest is not None and self._is_new(newest, lake, client, declaration)
         position = Position(listed=lake.address, until=time.monotonic() + self.again_after)
-        return Found(position=position, new=NewSnapshot(snapshot=newest) if newest and is_new else None)
+        return PollResult(position=position, new=NewSnapshot(snapshot=newest) if newest and is_new else None)
 
     def _is_new(
         self, newest: Snapshot, lake: OpenLake, client: ClickHouseClient, declaration: ClusterDeclaration

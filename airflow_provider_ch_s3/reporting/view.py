@@ -19,11 +19,11 @@ from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.text import count_of, format_estimate, is_text
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError
-from airflow_provider_ch_s3.exactly_once.claim import parse_claim
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind, History
 from airflow_provider_ch_s3.exactly_once.holdings import GONE, FileKey, Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger, files_name, parse_event, read_uuids
 from airflow_provider_ch_s3.exactly_once.lock import LOCK_PREFIX, lock_prefix
+from airflow_provider_ch_s3.exactly_once.lock_tables import parse_lock_entry
 from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS
 from airflow_provider_ch_s3.monitoring.progress import Parts, ProgressMeter, expected_work, read_running
 from airflow_provider_ch_s3.reporting.values import (
@@ -285,7 +285,7 @@ class LedgerView:
         for row in rows:
             prefix, _, epoch = row["name"].rpartition("_")
             if target := by_prefix.get(f"{prefix}_"):  # the remaining locks are of tables recorded by another ledger
-                held[target, int(epoch)] = parse_claim(row["comment"])
+                held[target, int(epoch)] = parse_lock_entry(row["comment"])
         signs = self.query(ledger_queries.render_read_lock_events, locks=sorted(held)) if held else []
         ages = {(row["target"], row["attempt"]): row for row in signs}
         return [

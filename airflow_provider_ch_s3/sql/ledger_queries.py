@@ -260,10 +260,10 @@ def render_write_names(ledger: TableName, names: Sequence[Mapping[str, str]], *,
     return _render_write("write_names", ledger, names, quorum)
 
 
-def render_write_claim(ledger: TableName, load_id: str) -> Statement:
+def render_write_announcement(ledger: TableName, load_id: str) -> Statement:
     """Record that a load is about to be planned, for the loads that are planned at the same time."""
-    claim = {"target": "claims", "load_id": load_id, "event": "claimed"}
-    return _render_write("write_claim", ledger, [claim], quorum=0)
+    row = {"target": "announcements", "load_id": load_id, "event": "announced"}
+    return _render_write("write_announcement", ledger, [row], quorum=0)
 
 
 @statement
@@ -567,7 +567,7 @@ def render_prune_ledger(
 def render_prune_locks(
     ledger: TableName, cluster: str | None, *, target: str, last_epoch: int, before_seconds: float
 ) -> str:
-    """Remove the locks of a target from before a Unix time, and the claims of all loads from before that time."""
+    """Remove the locks of a target, and the announcements of all loads, from before a Unix time."""
     # The last epoch is always kept: no epoch may be used twice.
     return """
         ALTER TABLE {{ ledger | table_name }}{{ cluster | on_cluster }}
@@ -575,7 +575,7 @@ def render_prune_locks(
                 target = {{ target | literal }}
                     AND epoch < {{ last_epoch | literal }}
                     AND event IN ('locked', 'alive')
-                OR target = 'claims'
+                OR target = 'announcements'
             )
             AND toFloat64(time) < {{ before_seconds | literal }}
         SETTINGS mutations_sync = 2

@@ -201,7 +201,7 @@ def render_count_loads(cluster: str | None, *, but: str, ledger: TableName | Non
     """Count the loads whose INSERT runs on any node or is about to.
 
     :param but: id of a load that is not counted.
-    :param ledger: where loads claim their part of the memory before they are planned.
+    :param ledger: where loads announce their part of the memory before they are planned.
     """
     return IN_FILE
 

@@ -25,10 +25,10 @@ from airflow_provider_ch_s3.files.addresses import (
 from airflow_provider_ch_s3.files.notifications import QUEUE
 from airflow_provider_ch_s3.modes import Append, OnChangedFiles
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.triggers.watcher import Look, WatcherTrigger
+from airflow_provider_ch_s3.triggers.watcher import Poll, WatcherTrigger
 
 if TYPE_CHECKING:
-    from airflow_provider_ch_s3.load.watch import Watch
+    from airflow_provider_ch_s3.load.watch import WatchedSource
 
 
 class NewFilesTrigger(WatcherTrigger):
@@ -118,19 +118,19 @@ class NewFilesTrigger(WatcherTrigger):
             arrivals=Arrivals(min_age=self.min_age),
         )
 
-    def watch(self) -> Watch:
+    def watch(self) -> WatchedSource:
         """Return the source to compare with the table."""
-        from airflow_provider_ch_s3.load.watch import FilesWatch  # here, because DAG files import this module
+        from airflow_provider_ch_s3.load.watch import WatchedFiles  # here, because DAG files import this module
 
-        return FilesWatch(request=self._request, again_after=self.again_after)
+        return WatchedFiles(request=self._request, again_after=self.again_after)
 
-    def looking(self, look: Look) -> AbstractContextManager[Look]:
+    def polling(self, poll: Poll) -> AbstractContextManager[Poll]:
         """Look when a poll is due, or when the queue has notifications."""
         if not self.notifications:
-            return super().looking(look)
-        from airflow_provider_ch_s3.triggers.notifications import looking
+            return super().polling(poll)
+        from airflow_provider_ch_s3.triggers.notifications import polling
 
-        return looking(self.notifications, self.aws_conn_id, look)
+        return polling(self.notifications, self.aws_conn_id, poll)
 
     def store(self) -> NamedStore:
         """Return the store of the source."""

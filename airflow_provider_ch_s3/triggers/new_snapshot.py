@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.triggers.watcher import WatcherTrigger
 
 if TYPE_CHECKING:
     from airflow_provider_ch_s3.hooks.lake import Lake
-    from airflow_provider_ch_s3.load.watch import Watch
+    from airflow_provider_ch_s3.load.watch import WatchedSource
 
 LAKES = {"iceberg": ICEBERG, "delta": DELTA}
 
@@ -73,11 +73,13 @@ class NewSnapshotTrigger(WatcherTrigger):
         if self.catalog_conn_id is None:
             parse_location(self.source, LAKES[self.lake])
 
-    def watch(self) -> Watch:
+    def watch(self) -> WatchedSource:
         """Return the lake table to compare with the table."""
-        from airflow_provider_ch_s3.load.watch_lake import LakeWatch  # here, because DAG files import this module
+        from airflow_provider_ch_s3.load.watch_lake import (
+            WatchedLakeTable,  # here, because DAG files import this module
+        )
 
-        return LakeWatch(lake=self._named(), table=self.table, again_after=self.again_after)
+        return WatchedLakeTable(lake=self._named(), table=self.table, again_after=self.again_after)
 
     def store(self) -> NamedStore:
         """Return the store with the files of the table."""

@@ -16,11 +16,11 @@ from airflow_provider_ch_s3.common.timing import Pace
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.notifications import parse_notification, queue_name
-from airflow_provider_ch_s3.load.watch import FilesWatch, Found, NewFiles
+from airflow_provider_ch_s3.load.watch import NewFiles, PollResult, WatchedFiles
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from airflow_provider_ch_s3.stores.sqs import HIDDEN_SECONDS, Message, SqsQueue
 from airflow_provider_ch_s3.triggers.polling import in_thread
-from airflow_provider_ch_s3.triggers.watcher import Look
+from airflow_provider_ch_s3.triggers.watcher import Poll
 
 log = get_log(__name__)
 
@@ -35,15 +35,15 @@ _STORES: dict[str | None, S3FileStore] = {}
 
 
 @contextmanager
-def looking(queue: str, aws_conn_id: str | None, look: Look) -> Iterator[Look]:
+def polling(queue: str, aws_conn_id: str | None, poll: Poll) -> Iterator[Poll]:
     """Look for new files when the queue has notifications, for the length of a block.
 
     :param queue: address of the queue.
-    :param look: looks for new files at the next poll.
+    :param poll: looks for new files at the next poll.
     """
-    inbox = Inbox(queue, aws_conn_id, look)
+    inbox = Inbox(queue, aws_conn_id, poll)
     try:
-        yield inbox.look
+        yield inbox.poll
     finally:
         inbox.close()
 
@@ -55,12 +55,12 @@ class Inbox:
     """
 
     def __init__(
-        self, queue: str, aws_conn_id: str | None, look: Look, *, now: Callable[[], float] = time.monotonic
+        self, queue: str, aws_conn_id: str | None, poll: Poll, *, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._name = queue_name(queue)
         self._aws_conn_id = aws_conn_id
         self._place = (self._name, aws_conn_id)
-        self._look = look
+        self._poll = poll
         self._now = now
         self._queue: SqsQueue | None = None
         self._list_at = now()
@@ -68,12 +68,12 @@ class Inbox:
         self._logged: set[str] = set()
         self._pace = Pace()
 
-    async def look(self, watch: FilesWatch) -> Found[NewFiles] | Exception:
+    async def poll(self, watch: WatchedFiles) -> PollResult[NewFiles] | Exception:
         """Wait until messages name files of the source, or until a listing is due; then look for new files."""
         messages = await self._receive(watch)
         self._told = {file: until for file, until in self._told.items() if until > self._now()}
         named = frozenset[str]().union(*messages.values())
-        found = await self._look(replace(watch, named=named, told=frozenset(self._told)))
+        found = await self._poll(replace(watch, named=named, told=frozenset(self._told)))
         if isinstance(found, Exception):
             return found
         until = self._now() + watch.again_after
@@ -93,7 +93,7 @@ class Inbox:
         if _READERS.get(self._place) is self:
             del _READERS[self._place]
 
-    async def _receive(self, watch: FilesWatch) -> dict[Message, Set[str]]:
+    async def _receive(self, watch: WatchedFiles) -> dict[Message, Set[str]]:
         """Wait for messages, and return the keys that each of them names; none if the source is to be listed."""
         while self._now() < self._list_at:
             try:
@@ -108,13 +108,13 @@ class Inbox:
                 return named
         return {}
 
-    def _take(self, queue: SqsQueue, watch: FilesWatch) -> dict[Message, Set[str]]:
+    def _take(self, queue: SqsQueue, watch: WatchedFiles) -> dict[Message, Set[str]]:
         """Take messages out of the queue, and delete the messages that name no file of the source."""
         named = {message: self._keys_in(message, watch) for message in queue.receive()}
         self._delete(queue, [message for message, keys in named.items() if not keys])
         return {message: keys for message, keys in named.items() if keys}
 
-    def _open(self, watch: FilesWatch) -> SqsQueue:
+    def _open(self, watch: WatchedFiles) -> SqsQueue:
         """Open the queue, or return the open queue.
 
         :raises SourceError: if another watcher of this process reads the queue.
@@ -131,7 +131,7 @@ class Inbox:
             self._queue = SqsQueue(self._name, store, hidden_seconds=min_age or HIDDEN_SECONDS)
         return self._queue
 
-    def _keys_in(self, message: Message, watch: FilesWatch) -> Set[str]:
+    def _keys_in(self, message: Message, watch: WatchedFiles) -> Set[str]:
         """Return the keys of a message that the source selects; if there are none, log the reason once."""
         pattern = watch.request.pattern
         try:
@@ -149,7 +149,7 @@ class Inbox:
             self._log_deleted("key", f"about keys outside of the source, such as {min(keys)!r}", watch)
         return selected
 
-    def _log_deleted(self, kind: str, what: str, watch: FilesWatch) -> None:
+    def _log_deleted(self, kind: str, what: str, watch: WatchedFiles) -> None:
         if kind not in self._logged:
             self._logged.add(kind)
             log.warning("queue %r has messages %s: the watcher of %s deletes them", self._name, what, watch)

@@ -21,11 +21,11 @@ from airflow_provider_ch_s3.table.target import TABLE
 from airflow_provider_ch_s3.triggers.describe import Described
 
 if TYPE_CHECKING:
-    from airflow_provider_ch_s3.load.watch import Found, Watch
+    from airflow_provider_ch_s3.load.watch import PollResult, WatchedSource
 
 log = get_log(__name__)
 
-Look = Callable[[Any], Awaitable["Found[Any] | Exception"]]
+Poll = Callable[[Any], Awaitable["PollResult[Any] | Exception"]]
 """Looks for the news of a ``Watch``, when it is time."""
 
 
@@ -48,19 +48,19 @@ class WatcherTrigger(Described, BaseEventTrigger):  # type: ignore[misc]
         check_seconds("poll_interval", poll_interval, is_positive=True)
 
     @abstractmethod
-    def watch(self) -> Watch:
+    def watch(self) -> WatchedSource:
         """Return what to poll for."""
 
     @abstractmethod
     def store(self) -> NamedStore:
         """Return the store to look in."""
 
-    def looking(self, look: Look) -> AbstractContextManager[Look]:
+    def polling(self, poll: Poll) -> AbstractContextManager[Poll]:
         """Return what looks for news, for the length of a block.
 
-        :param look: looks when a poll is due.
+        :param poll: looks when a poll is due.
         """
-        return nullcontext(look)
+        return nullcontext(poll)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll, and yield an event for each poll that finds something new; log and repeat a failed poll."""
@@ -70,9 +70,9 @@ class WatcherTrigger(Described, BaseEventTrigger):  # type: ignore[misc]
 
         watch, pace, store = self.watch(), Pace(), share_store(self.store())
         async with join_poller(self.clickhouse_conn_id, None, store.poll) as poller:
-            with self.looking(partial(poller.poll, interval_seconds=self.poll_interval)) as look:
+            with self.polling(partial(poller.poll, interval_seconds=self.poll_interval)) as poll:
                 while True:
-                    found = await look(watch)
+                    found = await poll(watch)
                     if isinstance(found, Exception):
                         if pace.is_due(str(found)):
                             log.warning("cannot look for news of %s now, retrying: %s", watch, found)

@@ -10,7 +10,7 @@ from typing import Any
 from airflow_provider_ch_s3.files.addresses import NamedStore
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load.watch import Found, Watch
+from airflow_provider_ch_s3.load.watch import PollResult, WatchedSource
 from airflow_provider_ch_s3.stores.opening import open_store
 
 # As many as the connections in the pool of a client of ClickHouse; the pool of an S3 client has more.
@@ -25,8 +25,8 @@ class SharedStore:
         self._store: ObjectStore | None = None
 
     def poll(
-        self, hook: ClickHouseS3Hook, watches: Sequence[Watch], cluster: str | None
-    ) -> Mapping[Watch, Found[Any] | Exception]:
+        self, hook: ClickHouseS3Hook, watches: Sequence[WatchedSource], cluster: str | None
+    ) -> Mapping[WatchedSource, PollResult[Any] | Exception]:
         """Look for news: at all sources side by side, and in the ledger where a source has changed."""
         del cluster  # the connection names the cluster of each table
         if self._store is None:
@@ -35,14 +35,14 @@ class SharedStore:
         store, declaration = self._store, hook.declaration
         hook.keep_secret(lambda: store.access().secrets)
 
-        def look(watch: Watch) -> Found[Any] | Exception:
+        def poll(watch: WatchedSource) -> PollResult[Any] | Exception:
             try:
-                return watch.look(hook, declaration, store)
+                return watch.poll(hook, declaration, store)
             except Exception as error:  # whatever it is, it concerns this watcher alone
                 return error
 
         with ThreadPoolExecutor(WATCHES_AT_ONCE) as pool:
-            answers = dict(zip(watches, pool.map(look, watches), strict=True))
+            answers = dict(zip(watches, pool.map(poll, watches), strict=True))
         if any(isinstance(answer, Exception) for answer in answers.values()):
             self._store = None  # the next poll reads the connection again: it may have been wrong
         return answers

@@ -23,7 +23,7 @@ from unittest.mock import patch
 from airflow_provider_ch_s3.exactly_once.history import Attempt
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.load import watch
-from airflow_provider_ch_s3.load.watch import Watch
+from airflow_provider_ch_s3.load.watch import WatchedSource
 from airflow_provider_ch_s3.triggers import polling
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
 from airflow_provider_ch_s3.triggers.polling import Read
@@ -82,7 +82,7 @@ class Clock:
 
 
 @types.coroutine
-def _wait_for_poll(asked: tuple[Watch, Read[Any, Any]]) -> Generator[Any, Any, Any]:
+def _wait_for_poll(asked: tuple[WatchedSource, Read[Any, Any]]) -> Generator[Any, Any, Any]:
     """Hand over to the one who drives a trigger; returns the answer of a poll."""
     return (yield asked)
 
@@ -91,7 +91,7 @@ def _wait_for_poll(asked: tuple[Watch, Read[Any, Any]]) -> Generator[Any, Any, A
 async def _join_polls(conn_id: str, cluster: str | None, read: Read[Any, Any]) -> AsyncIterator[Any]:
     """In place of a poller, which polls by the clock."""
 
-    async def poll(item: Watch, *, interval_seconds: float) -> Any:
+    async def poll(item: WatchedSource, *, interval_seconds: float) -> Any:
         del interval_seconds  # whoever drives the trigger says when
         return await _wait_for_poll((item, read))
 

@@ -8,8 +8,8 @@ FROM
     SELECT load_id
     FROM clusterAllReplicas('it\'s', 'ops', 'ledger')
     WHERE time > now64(6) - toIntervalSecond(60)
-        AND event IN ('claimed', 'committing', 'committed', 'abandoned')
+        AND event IN ('announced', 'committing', 'committed', 'abandoned')
     GROUP BY load_id
-    HAVING argMax(event, time) = 'claimed'
+    HAVING argMax(event, time) = 'announced'
 )
 WHERE load_id != 'ch-s3-0123456789abcdef0123'

@@ -19,9 +19,9 @@ SELECT
     ch_s3_text_2 AS `ch_s3_value_2`,
     ch_s3_texts[3] AS `ch_s3_text_3`,
     ch_s3_text_3 AS `ch_s3_value_3`,
-    [`ch_s3_value_1` IS NULL, `ch_s3_value_2` IS NULL, `ch_s3_value_3` IS NULL AND `ch_s3_text_3` IS NOT NULL] AS ch_s3_misfits,
-    indexOf(ch_s3_misfits, 1) AS ch_s3_misfit,
-    ch_s3_problem != '' OR ch_s3_misfit > 0 AS ch_s3_is_bad
+    [`ch_s3_value_1` IS NULL, `ch_s3_value_2` IS NULL, `ch_s3_value_3` IS NULL AND `ch_s3_text_3` IS NOT NULL] AS ch_s3_bad_columns,
+    indexOf(ch_s3_bad_columns, 1) AS ch_s3_bad_column,
+    ch_s3_problem != '' OR ch_s3_bad_column > 0 AS ch_s3_is_bad
 FROM
 (
     SELECT

@@ -4,13 +4,13 @@ AS SELECT
     'q\'1' AS query_id,
     ch_s3_file AS file,
     ch_s3_row AS row,
-    if(ch_s3_problem = '', ['id', 'it\'s', 'tail`num', 'code', 'kind', 'day', 'old', 'at', 'fine', 'price', 'ratio', 'huge', 'dt'][ch_s3_misfit], '') AS column,
-    if(ch_s3_problem = '', ifNull(ch_s3_texts[ch_s3_misfit], ''), '') AS value,
+    if(ch_s3_problem = '', ['id', 'it\'s', 'tail`num', 'code', 'kind', 'day', 'old', 'at', 'fine', 'price', 'ratio', 'huge', 'dt'][ch_s3_bad_column], '') AS column,
+    if(ch_s3_problem = '', ifNull(ch_s3_texts[ch_s3_bad_column], ''), '') AS value,
     ch_s3_line AS line,
     multiIf(
         ch_s3_problem != '', ch_s3_problem,
-        ch_s3_texts[ch_s3_misfit] IS NULL, 'no value, and the column is not Nullable',
-        concat('not a ', ['UInt8', 'String', 'String', 'FixedString(2)', 'Enum8(\'it\\\'s\' = 1)', 'Date', 'Date32', 'DateTime(\'UTC\')', 'DateTime64(3)', 'Decimal(9, 2)', 'Float32', 'UInt256', 'Date'][ch_s3_misfit])) AS reason
+        ch_s3_texts[ch_s3_bad_column] IS NULL, 'no value, and the column is not Nullable',
+        concat('not a ', ['UInt8', 'String', 'String', 'FixedString(2)', 'Enum8(\'it\\\'s\' = 1)', 'Date', 'Date32', 'DateTime(\'UTC\')', 'DateTime64(3)', 'Decimal(9, 2)', 'Float32', 'UInt256', 'Date'][ch_s3_bad_column])) AS reason
 FROM
 (
 SELECT
@@ -45,9 +45,9 @@ SELECT
     if((accurateCastOrNull(assumeNotNull(ch_s3_text_12), 'UInt256') IS NOT NULL AND (match(assumeNotNull(ch_s3_text_12), '^(?:[+-]?0*[0-9]{1,77})$') OR toString(accurateCastOrNull(assumeNotNull(ch_s3_text_12), 'UInt256')) = replaceRegexpOne(assumeNotNull(ch_s3_text_12), '^\\+?(-?)0*', '\\1'))) AND NOT ch_s3_text_12 IS NULL, assumeNotNull(accurateCastOrNull(assumeNotNull(ch_s3_text_12), 'UInt256')), if(ch_s3_text_12 IS NULL, NULL, NULL)) AS `ch_s3_value_12`,
     ch_s3_texts[13] AS `ch_s3_text_13`,
     if((toString(toDateOrZero(assumeNotNull(ch_s3_text_13))) = assumeNotNull(ch_s3_text_13)) AND NOT ch_s3_text_13 IS NULL, toDateOrZero(assumeNotNull(ch_s3_text_13)), if(ch_s3_text_13 IS NULL, NULL, if(match(assumeNotNull(ch_s3_text_13), '^(?:(?:(?:(?:19[7-9][0-9]|20[0-9]{2}|21[0-3][0-9]|214[0-8])-(?:(?:0?[13578]|1[02])-(?:0?[1-9]|[12][0-9]|3[01])|(?:0?[469]|11)-(?:0?[1-9]|[12][0-9]|30)|0?2-(?:0?[1-9]|1[0-9]|2[0-8]))|(?:19(?:[79][26]|8[048])|20(?:0[048]|[2468][048]|[13579][26])|21(?:0[48]|[13][26]|[24][048]))-0?2-29|2149-(?:0?[135]-(?:0?[1-9]|[12][0-9]|3[01])|0?2-(?:0?[1-9]|1[0-9]|2[0-8])|0?4-(?:0?[1-9]|[12][0-9]|30)|0?6-0?[1-6]))|(?:(?:19[7-9][0-9]|20[0-9]{2}|21[0-3][0-9]|214[0-8])/(?:(?:0?[13578]|1[02])/(?:0?[1-9]|[12][0-9]|3[01])|(?:0?[469]|11)/(?:0?[1-9]|[12][0-9]|30)|0?2/(?:0?[1-9]|1[0-9]|2[0-8]))|(?:19(?:[79][26]|8[048])|20(?:0[048]|[2468][048]|[13579][26])|21(?:0[48]|[13][26]|[24][048]))/0?2/29|2149/(?:0?[135]/(?:0?[1-9]|[12][0-9]|3[01])|0?2/(?:0?[1-9]|1[0-9]|2[0-8])|0?4/(?:0?[1-9]|[12][0-9]|30)|0?6/0?[1-6]))|(?:(?:19[7-9][0-9]|20[0-9]{2}|21[0-3][0-9]|214[0-8])\\.(?:(?:0?[13578]|1[02])\\.(?:0?[1-9]|[12][0-9]|3[01])|(?:0?[469]|11)\\.(?:0?[1-9]|[12][0-9]|30)|0?2\\.(?:0?[1-9]|1[0-9]|2[0-8]))|(?:19(?:[79][26]|8[048])|20(?:0[048]|[2468][048]|[13579][26])|21(?:0[48]|[13][26]|[24][048]))\\.0?2\\.29|2149\\.(?:0?[135]\\.(?:0?[1-9]|[12][0-9]|3[01])|0?2\\.(?:0?[1-9]|1[0-9]|2[0-8])|0?4\\.(?:0?[1-9]|[12][0-9]|30)|0?6\\.0?[1-6])))(?:[T ]00:00(?::00(?:[.,]0+)?)?(?:Z|[+-]00:?00| UTC| GMT)?)?|(?:(?:19[7-9][0-9]|20[0-9]{2}|21[0-3][0-9]|214[0-8])(?:(?:0[13578]|1[02])(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)(?:0[1-9]|[12][0-9]|30)|02(?:0[1-9]|1[0-9]|2[0-8]))|(?:19(?:[79][26]|8[048])|20(?:0[048]|[2468][048]|[13579][26])|21(?:0[48]|[13][26]|[24][048]))0229|2149(?:0[135](?:0[1-9]|[12][0-9]|3[01])|02(?:0[1-9]|1[0-9]|2[0-8])|04(?:0[1-9]|[12][0-9]|30)|060[1-6])))$') AND isNotNull(parseDateTime64BestEffortOrNull(replaceOne(assumeNotNull(ch_s3_text_13), ',', '.'), 1, 'UTC')), toDate(assumeNotNull(parseDateTime64BestEffortOrNull(replaceOne(assumeNotNull(ch_s3_text_13), ',', '.'), 1, 'UTC'))), NULL))) AS `ch_s3_value_13`,
-    [`ch_s3_value_1` IS NULL, `ch_s3_value_2` IS NULL, `ch_s3_value_3` IS NULL AND `ch_s3_text_3` IS NOT NULL, `ch_s3_value_4` IS NULL, `ch_s3_value_5` IS NULL, `ch_s3_value_6` IS NULL AND `ch_s3_text_6` IS NOT NULL, `ch_s3_value_7` IS NULL, `ch_s3_value_8` IS NULL, `ch_s3_value_9` IS NULL, `ch_s3_value_10` IS NULL, `ch_s3_value_11` IS NULL, `ch_s3_value_12` IS NULL, `ch_s3_value_13` IS NULL] AS ch_s3_misfits,
-    indexOf(ch_s3_misfits, 1) AS ch_s3_misfit,
-    ch_s3_problem != '' OR ch_s3_misfit > 0 AS ch_s3_is_bad
+    [`ch_s3_value_1` IS NULL, `ch_s3_value_2` IS NULL, `ch_s3_value_3` IS NULL AND `ch_s3_text_3` IS NOT NULL, `ch_s3_value_4` IS NULL, `ch_s3_value_5` IS NULL, `ch_s3_value_6` IS NULL AND `ch_s3_text_6` IS NOT NULL, `ch_s3_value_7` IS NULL, `ch_s3_value_8` IS NULL, `ch_s3_value_9` IS NULL, `ch_s3_value_10` IS NULL, `ch_s3_value_11` IS NULL, `ch_s3_value_12` IS NULL, `ch_s3_value_13` IS NULL] AS ch_s3_bad_columns,
+    indexOf(ch_s3_bad_columns, 1) AS ch_s3_bad_column,
+    ch_s3_problem != '' OR ch_s3_bad_column > 0 AS ch_s3_is_bad
 FROM
 (
     SELECT

@@ -4,13 +4,13 @@ AS SELECT
     'q\'1' AS query_id,
     ch_s3_file AS file,
     ch_s3_row AS row,
-    if(ch_s3_problem = '', ['id', 'it\'s', 'tail`num'][ch_s3_misfit], '') AS column,
-    if(ch_s3_problem = '', ifNull(ch_s3_texts[ch_s3_misfit], ''), '') AS value,
+    if(ch_s3_problem = '', ['id', 'it\'s', 'tail`num'][ch_s3_bad_column], '') AS column,
+    if(ch_s3_problem = '', ifNull(ch_s3_texts[ch_s3_bad_column], ''), '') AS value,
     ch_s3_line AS line,
     multiIf(
         ch_s3_problem != '', ch_s3_problem,
-        ch_s3_texts[ch_s3_misfit] IS NULL, 'no value, and the column is not Nullable',
-        concat('not a ', ['UInt8', 'String', 'String'][ch_s3_misfit])) AS reason
+        ch_s3_texts[ch_s3_bad_column] IS NULL, 'no value, and the column is not Nullable',
+        concat('not a ', ['UInt8', 'String', 'String'][ch_s3_bad_column])) AS reason
 FROM
 (
 SELECT
@@ -25,9 +25,9 @@ SELECT
     ch_s3_text_2 AS `ch_s3_value_2`,
     ch_s3_texts[3] AS `ch_s3_text_3`,
     ch_s3_text_3 AS `ch_s3_value_3`,
-    [`ch_s3_value_1` IS NULL, `ch_s3_value_2` IS NULL, `ch_s3_value_3` IS NULL AND `ch_s3_text_3` IS NOT NULL] AS ch_s3_misfits,
-    indexOf(ch_s3_misfits, 1) AS ch_s3_misfit,
-    ch_s3_problem != '' OR ch_s3_misfit > 0 AS ch_s3_is_bad
+    [`ch_s3_value_1` IS NULL, `ch_s3_value_2` IS NULL, `ch_s3_value_3` IS NULL AND `ch_s3_text_3` IS NOT NULL] AS ch_s3_bad_columns,
+    indexOf(ch_s3_bad_columns, 1) AS ch_s3_bad_column,
+    ch_s3_problem != '' OR ch_s3_bad_column > 0 AS ch_s3_is_bad
 FROM
 (
     SELECT

@@ -3,7 +3,7 @@ DELETE WHERE (
         target = 'it\'s.a`b'
             AND epoch < 12
             AND event IN ('locked', 'alive')
-        OR target = 'claims'
+        OR target = 'announcements'
     )
     AND toFloat64(time) < 1700000000.5
 SETTINGS mutations_sync = 2

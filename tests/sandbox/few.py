@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-from airflow_provider_ch_s3.exactly_once.line import line_prefix
+from airflow_provider_ch_s3.exactly_once.lock_queue import queue_prefix
 from airflow_provider_ch_s3.table.target import parse_table
 from tests.processes import process_state
 from tests.sandbox.conftest import SLOW, Lab
@@ -35,7 +35,7 @@ def put_numbers(lab: Lab, key: str, rows: list[dict[str, int]]) -> None:
 def stand_in_line(lab: Lab, table: str, place: int) -> None:
     """Leave in the line for a table's lock what a process leaves that dies there."""
     names = {lab.query(NODE_NAME, node=node)[0]["name"]: node for node in lab.nodes()}
-    name = f"{lab.database}.{line_prefix(parse_table(table, ''))}{place}"
+    name = f"{lab.database}.{queue_prefix(parse_table(table, ''))}{place}"
     lab.query(f"CREATE TABLE {name} (nothing UInt8) ENGINE = Memory COMMENT '{{}}'", node=names[min(names)])
 
 

@@ -49,7 +49,7 @@ class Watcher:
     def poll(self) -> str:
         """Return the snapshot of an event; '' without an event."""
         with closing(ClickHouseS3Hook(clickhouse_conn_id="ch")) as hook:
-            found = self.watch.look(hook, hook.declaration, self.store)
+            found = self.watch.poll(hook, hook.declaration, self.store)
         self.compared += found.position is not self.watch.position
         self.watch = replace(self.watch, position=found.position)
         return found.new.snapshot.id if found.new else ""

@@ -398,7 +398,8 @@ def test_a_load_in_chunks_whose_table_is_replaced_by_a_newer_snapshot(lab: Lab, 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("name", "nth"), [pytest.param("write_claim", 1, id="planning"), pytest.param("read_partitions", 1, id="staged")]
+    ("name", "nth"),
+    [pytest.param("write_announcement", 1, id="planning"), pytest.param("read_partitions", 1, id="staged")],
 )
 def test_two_first_loads_with_a_compaction_in_between(
     lab: Lab, lake: Lake, freeze: Freeze, name: str, nth: int

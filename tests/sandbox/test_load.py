@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from airflow_provider_ch_s3.arguments import Columns, Format
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, MisfitError, SourceError, TargetError
+from airflow_provider_ch_s3.errors import BadValueError, ChS3Error, ConfigError, LoadError, SourceError, TargetError
 from airflow_provider_ch_s3.load.planning import Planning
 from airflow_provider_ch_s3.modes import Append, ReplacePartitions
 from tests.failures import coded
@@ -549,7 +549,7 @@ class TestNull:
         local = lab.create("t", "n UInt64 DEFAULT 9")
         lab.put_parquet("in/a.parquet", {"n": pa.array([1, None], pa.uint64())})
         with pytest.raises(
-            MisfitError,
+            BadValueError,
             match=coded("value-does-not-fit", "column n:", "UInt64", "row 2 of"),
         ):
             lab.load("in/a.parquet", local, task_id="strict")
@@ -745,7 +745,7 @@ def test_a_value_behind_the_sample_fails_the_insert(lab: Lab) -> None:
     lab.connect_one_node()
     local = lab.create("t", "n UInt16")
     lab.put_parquet("in/a.parquet", {"n": pa.array([*range(20_000), 70_000], pa.int32())})
-    with pytest.raises(MisfitError) as failed:
+    with pytest.raises(BadValueError) as failed:
         lab.load("in/a.parquet", local)
     assert failed.value.sentence.splitlines() == [
         "column n: '70000' is not a valid UInt16",
@@ -766,7 +766,7 @@ def test_a_value_that_any_node_finds_is_shown(lab: Lab, mode: str) -> None:
         last = [70_000] if number == 3 else []
         lab.put_parquet(f"in/{number}.parquet", {"n": pa.array([*range(20_000), *last], pa.int32())})
     for attempt in range(3):
-        with pytest.raises(MisfitError) as failed:
+        with pytest.raises(BadValueError) as failed:
             lab.load("in/*.parquet", local, mode=mode, task_id=f"load{attempt}")
         first = f"column n: '70000' is not a valid UInt16\nrow 20,001 of {lab.uri('in/3.parquet')}\n"
         assert first in failed.value.sentence
@@ -785,7 +785,7 @@ def test_a_condition_that_fails_on_text_is_named(lab: Lab) -> None:
     assert failed.value.sentence.startswith(f"{where}Cannot parse string 'x' as Int32")
 
 
-MISFITS: dict[str, tuple[str, dict[str, Any], str]] = {
+BAD_VALUES: dict[str, tuple[str, dict[str, Any], str]] = {
     "number": ("UInt16", {"n": pa.array([1, 2, 70_000], pa.int64())}, "'70000' in row 3"),
     "nullable": ("Nullable(UInt16)", {"n": pa.array([1, None, -1], pa.int64())}, "'-1' in row 3"),
     "null": ("UInt64", {"n": pa.array([1, None], pa.int64())}, "NULL in row 2"),
@@ -804,11 +804,11 @@ MISFITS: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", MISFITS)
+@pytest.mark.parametrize("case", BAD_VALUES)
 @pytest.mark.parametrize("ending", ["parquet", thorough("orc"), thorough("arrow")])
 def test_a_value_that_does_not_fit_is_shown_with_row_and_file(lab: Lab, ending: str, case: str) -> None:
     lab.connect_one_node()
-    kind, columns, found = MISFITS[case]
+    kind, columns, found = BAD_VALUES[case]
     local = lab.create("t", f"n {kind}, m UInt8")
     write = {"parquet": parquet_file, "orc": orc_file, "arrow": arrow_ipc_file}[ending]
     for name, data in (("a", {"n": columns["n"].slice(0, 1)}), ("b", columns)):
@@ -857,7 +857,7 @@ def test_a_value_of_a_text_is_shown_with_row_and_file(lab: Lab, case: str, mode:
     is_named = body.startswith(b"id")
     lab.put(f"in/a.{ending}", pack(b"".join(body.splitlines(keepends=True)[: 1 + (is_named and row > 1)])))
     lab.put(f"in/b.{ending}", pack(body))
-    with pytest.raises(MisfitError) as failed:
+    with pytest.raises(BadValueError) as failed:
         lab.load("in/*", table, mode=mode)
     below = " below the header" if is_named else ""
     assert failed.value.sentence.splitlines()[:2] == [
@@ -867,7 +867,7 @@ def test_a_value_of_a_text_is_shown_with_row_and_file(lab: Lab, case: str, mode:
 
 
 @pytest.mark.thorough
-def test_what_the_load_takes_is_not_shown_as_a_misfit(lab: Lab) -> None:
+def test_what_the_load_takes_is_not_shown_as_a_bad_value(lab: Lab) -> None:
     lab.connect_one_node()
     table = lab.create("t", "n UInt16")
     lab.put("in/a.parquet", parquet_file(pa.table({"n": [None, 5, 70_000], "code": ["1", "2", "3"]})))
@@ -877,7 +877,7 @@ def test_what_the_load_takes_is_not_shown_as_a_misfit(lab: Lab) -> None:
     ):
         lab.load("in/*", table, **how)
     lab.put("in/a.parquet", parquet_file(pa.table({"n": [4, 5], "code": ["1", "x"]})))
-    with pytest.raises(MisfitError) as failed:
+    with pytest.raises(BadValueError) as failed:
         lab.load("in/*", table, **how, where="toInt32(assumeNotNull(code)) > 0")
     where = f"where='toInt32(assumeNotNull(code)) > 0' cannot be computed for row 2 of {lab.uri('in/a.parquet')}: "
     assert failed.value.sentence.startswith(f"{where}Cannot parse string 'x' as Int32")

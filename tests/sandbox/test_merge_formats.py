@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_ch_s3.errors import MisfitError
+from airflow_provider_ch_s3.errors import BadValueError
 from airflow_provider_ch_s3.modes import Merge
 from tests.failures import coded
 from tests.marks import thorough
@@ -139,5 +139,5 @@ def test_a_deletion_needs_only_its_key(lab: Lab, name: str) -> None:
     lab.put(
         f"in/a.{extension}", write([{"op": "I", "id": n, **values, "big": big} for n, big in ((3, 1), (4, None))])
     )
-    with pytest.raises(MisfitError, match=coded("value-does-not-fit", "column big:", "missing or empty")):
+    with pytest.raises(BadValueError, match=coded("value-does-not-fit", "column big:", "missing or empty")):
         lab.load("in/*", table, task_id="null", **arguments)

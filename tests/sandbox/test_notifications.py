@@ -17,7 +17,7 @@ from botocore.endpoint import Endpoint
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.files.addresses import S3, NamedStore
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
-from airflow_provider_ch_s3.load.watch import FilesWatch, Found
+from airflow_provider_ch_s3.load.watch import PollResult, WatchedFiles
 from airflow_provider_ch_s3.stores import sqs as sqs_module
 from airflow_provider_ch_s3.triggers import notifications as notifications_module
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
@@ -109,17 +109,17 @@ class Watcher:
         given = {"source": lab.uri("in/*.csv"), "notifications": f"sqs://{QUEUE}", **arguments}
         trigger = NewFilesTrigger(table=table, aws_conn_id="aws", **given)
         self.seconds = 0.0
-        self.watch = FilesWatch(request=trigger._request, again_after=trigger.again_after)
+        self.watch = WatchedFiles(request=trigger._request, again_after=trigger.again_after)
         self.store = SharedStore(NamedStore(scheme=S3, conn_id="aws", argument="aws_conn_id"))
-        self.inbox = Inbox(str(trigger.notifications), "aws", self._look, now=lambda: self.seconds)
+        self.inbox = Inbox(str(trigger.notifications), "aws", self._poll, now=lambda: self.seconds)
 
-    async def _look(self, watch: FilesWatch) -> Found[Any] | Exception:
+    async def _poll(self, watch: WatchedFiles) -> PollResult[Any] | Exception:
         with closing(ClickHouseS3Hook(clickhouse_conn_id="ch")) as hook:
             return self.store.poll(hook, [watch], None)[watch]
 
     def poll(self) -> list[str]:
         """Return the keys of an event; none without an event."""
-        found = asyncio.run(asyncio.wait_for(self.inbox.look(self.watch), 60))
+        found = asyncio.run(asyncio.wait_for(self.inbox.poll(self.watch), 60))
         if isinstance(found, Exception):
             raise found
         self.watch = replace(self.watch, position=found.position)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from airflow_provider_ch_s3.errors import MisfitError
+from airflow_provider_ch_s3.errors import BadValueError
 from tests.failures import coded
 from tests.sandbox.conftest import Lab
 
@@ -66,7 +66,7 @@ def test_an_empty_text_of_json_and_a_truth_value_are_no_numbers(lab: Lab, wrappe
     table = lab.create("t", f"c0 {wrapper.format('Int32')}")
     for number, text in enumerate(("", "true")):
         put(lab, "jsonl", [text], bare=["true"])
-        with pytest.raises(MisfitError, match=coded("value-does-not-fit", "column c0")):
+        with pytest.raises(BadValueError, match=coded("value-does-not-fit", "column c0")):
             lab.load("in/*", table, task_id=f"load{number}")
     assert lab.rows(table) == []
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from airflow_provider_ch_s3.arguments import Format
-from airflow_provider_ch_s3.errors import MisfitError
+from airflow_provider_ch_s3.errors import BadValueError
 from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Lab
@@ -51,7 +51,7 @@ def test_a_null_is_no_text(engine_lab: Lab, kind: str, is_given: bool) -> None:
     engine_lab.put("in/a.tsv", b"1\tabc\n2\t\\N\n")
     table = engine_lab.create("t", columns)
     more = {"data_format": Format("TSV", structure=columns)} if is_given else {}
-    with pytest.raises(MisfitError, match=coded("value-does-not-fit", "column t:", "row 2 of")):
+    with pytest.raises(BadValueError, match=coded("value-does-not-fit", "column t:", "row 2 of")):
         engine_lab.load("in/*", table, **more)
     assert engine_lab.rows(table) == []
     engine_lab.load("in/*", table, task_id="chosen", select={"t": "ifNull(t, '')"}, **more)
@@ -68,7 +68,7 @@ def test_an_empty_field_is_no_list_of_texts(engine_lab: Lab, kind: str, after: s
     engine_lab.put("in/a.tsv", f"1\t{after}\n".encode())
     table = engine_lab.create("t", f"n Int32, m {kind}{', k Int32' if after else ''}")
     words = ("column m:", "is not a list, a map or a tuple", "row 1 of", "write [] or {}")
-    with pytest.raises(MisfitError, match=coded("value-does-not-fit", *words)):
+    with pytest.raises(BadValueError, match=coded("value-does-not-fit", *words)):
         engine_lab.load("in/*", table)
 
 

@@ -10,7 +10,7 @@ const WHOSE = /^column (?<column>.+?): (?:(?<value>(?<quote>['"]).*\k<quote>) )?
 const splitAt = (text, at) => (at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 2)]);
 
 // A value that does not fit: a line for each question, as introspection/explain.py writes them.
-function readMisfit(lines) {
+function readBadValue(lines) {
   const [headline, ...others] = lines;
   const found = { headline, ...WHOSE.exec(headline)?.groups };
   for (const line of others) {
@@ -44,7 +44,7 @@ export function readFailure(text) {
     return { headline: text, code: "" };
   }
   const lines = said.split("\n");
-  return { code, ...(lines.length > 1 ? readMisfit(lines) : readSentence(said)) };
+  return { code, ...(lines.length > 1 ? readBadValue(lines) : readSentence(said)) };
 }
 
 export function LoadFailure({ text }) {

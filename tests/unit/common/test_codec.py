@@ -9,9 +9,9 @@ import pytest
 
 from airflow_provider_ch_s3.common.codec import decode
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.exactly_once.claim import Claim, parse_claim
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, EventKind, History
 from airflow_provider_ch_s3.exactly_once.ledger import parse_event
+from airflow_provider_ch_s3.exactly_once.lock_tables import LockEntry, parse_lock_entry
 from airflow_provider_ch_s3.exactly_once.records import CommitPlan
 from tests.failures import coded
 
@@ -54,18 +54,18 @@ def test_the_plan_of_a_commit() -> None:
     [
         pytest.param(
             '{"load_id": "ch-s3-a", "generation": 1, "try_number": 2, "attempt": 3, "token": "t", "colour": 7}',
-            Claim(load_id="ch-s3-a", generation=1, try_number=2, attempt=3, token="t"),
+            LockEntry(load_id="ch-s3-a", generation=1, try_number=2, attempt=3, token="t"),
             id="later",
         ),
         pytest.param(
             '{"load_id": "ch-s3-a"}',
-            Claim(load_id="ch-s3-a", generation=0, try_number=0, attempt=0, token=""),
+            LockEntry(load_id="ch-s3-a", generation=0, try_number=0, attempt=0, token=""),
             id="earlier",
         ),
     ],
 )
-def test_the_owner_of_a_lock(comment: str, expected: Claim) -> None:
-    assert parse_claim(comment) == expected
+def test_the_owner_of_a_lock(comment: str, expected: LockEntry) -> None:
+    assert parse_lock_entry(comment) == expected
 
 
 def test_an_event_of_a_later_release_says_that_its_epoch_began_and_nothing_else() -> None:

@@ -764,7 +764,7 @@ class Cluster:
     def _write_names(self, *_: object) -> None:
         """The table is never renamed."""
 
-    def _write_claim(self, *_: object) -> None:
+    def _write_announcement(self, *_: object) -> None:
         """Memory is not modelled."""
 
     def _read_earlier_uuids(self, *_: object) -> list[dict[str, Any]]:

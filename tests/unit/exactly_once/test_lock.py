@@ -10,9 +10,9 @@ import pytest
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.common.timing import REAL_TIME
-from airflow_provider_ch_s3.exactly_once.claim import Claim, ClaimTable
 from airflow_provider_ch_s3.exactly_once.history import History
 from airflow_provider_ch_s3.exactly_once.lock import HeldLock, Lock
+from airflow_provider_ch_s3.exactly_once.lock_tables import LockEntry, LockTable
 from airflow_provider_ch_s3.table.target import TableName
 
 
@@ -35,8 +35,8 @@ class Of:
     database = "d"
 
 
-def claim(load_id: str) -> Claim:
-    return Claim(load_id=load_id, generation=0, try_number=1, attempt=0, token=load_id)
+def entry(load_id: str) -> LockEntry:
+    return LockEntry(load_id=load_id, generation=0, try_number=1, attempt=0, token=load_id)
 
 
 def test_a_lock_that_each_node_of_a_replicated_database_shows_is_taken_over_once(
@@ -53,10 +53,10 @@ def test_a_lock_that_each_node_of_a_replicated_database_shows_is_taken_over_once
         timing=REAL_TIME,
     )
     overtaken = [
-        *(ClaimTable(number=7, node=node, claim=claim("ch-s3-one")) for node in ("n1", "n2", "n3")),
-        ClaimTable(number=8, node="n1", claim=claim("ch-s3-two")),
+        *(LockTable(number=7, node=node, entry=entry("ch-s3-one")) for node in ("n1", "n2", "n3")),
+        LockTable(number=8, node="n1", entry=entry("ch-s3-two")),
     ]
-    held = HeldLock(epoch=9, claim=claim("mine"), history=History(events=()), staged={}, overtaken=overtaken)
+    held = HeldLock(epoch=9, entry=entry("mine"), history=History(events=()), staged={}, overtaken=overtaken)
     with caplog.at_level(logging.WARNING):
         lock.drop_overtaken(held)
     assert [record.getMessage() for record in caplog.records] == [

@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.arguments import Checks, Chunks
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration, ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.common.timing import Timing
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, UnknownStateError
-from airflow_provider_ch_s3.exactly_once import line, lock
+from airflow_provider_ch_s3.exactly_once import lock, lock_queue
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.lock import Lock
@@ -385,8 +385,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render._ENVIRONMENT, "auto_reload", False)  # it checks the disk for each statement
     for module in (lock, state):
         monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread, "Event": ModelEvent}))
-    # Processes in line wait for random times: those of the play, so that the play can be repeated.
-    monkeypatch.setattr(line.random, "uniform", lambda low, high: Cluster.current.rng.uniform(low, high))
+    # Processes in the queue wait for random times: those of the play, so that the play can be repeated.
+    monkeypatch.setattr(lock_queue.random, "uniform", lambda low, high: Cluster.current.rng.uniform(low, high))
     for module in (kill, staged):
         monkeypatch.setattr(module, "find_target", find_model_target)
     monkeypatch.setattr(planning, "prepare_load", prepare_model_load)
@@ -499,7 +499,7 @@ class Play:
                 self.cluster.step(thing)
 
     def named_in(self, prefix: str) -> set[Load]:
-        """The loads that the tables with this prefix name: those that have the lock, or stand in line."""
+        """The loads that the tables with this prefix name: those that have the lock, or wait in the queue."""
         tables = [item for node in self.cluster.nodes for item in node.tables.items()]
         return {self.load_ids[json.loads(t.comment)["load_id"]] for name, t in tables if name.startswith(prefix)}
 
@@ -1124,12 +1124,12 @@ def test_an_owner_that_was_overtaken_replaces_nothing() -> None:
     play._check_rest()
 
 
-@pytest.mark.parametrize("dies", ["in-line", "as-owner", "both", "all"])
+@pytest.mark.parametrize("dies", ["in-queue", "as-owner", "both", "all"])
 @seeds(20)
 def test_who_dies_in_line_delays_the_others_only_for_a_while(seed: int, dies: str) -> None:
-    """Three loads wait for a fourth; some die in the line, or as owners whose place in the line is still there.
+    """Three loads wait for a fourth; some die in the queue, or as owners whose place in the queue is still there.
 
-    The others never ended when a dead owner was still the first in line.
+    The others never ended when a dead owner was still the first in the queue.
     """
     rng = random.Random(seed)
     cluster = Cluster(2, OBJECTS, rng)
@@ -1146,11 +1146,11 @@ def test_who_dies_in_line_delays_the_others_only_for_a_while(seed: int, dies: st
         while load not in play.named_in("ch_s3_wait_"):
             cluster.step(processes[load].threads[0])
     processes[owner].is_paused = False
-    if dies in ("in-line", "all"):
+    if dies in ("in-queue", "all"):
         processes[waiting[0]].kill()
     if dies == "all":
         processes[owner].kill()
-    if dies != "in-line":
+    if dies != "in-queue":
         while not (heirs := play.named_in("ch_s3_lock_") - {owner}):
             play._check_now(cluster.steps < MAX_STEPS, "a process that takes the lock")
             cluster.step(rng.choice(cluster.ready()))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from airflow_provider_ch_s3.common.timing import Timing
-from airflow_provider_ch_s3.exactly_once.lock import OwnerWatch
+from airflow_provider_ch_s3.exactly_once.lock import ObservedOwner
 from airflow_provider_ch_s3.table.target import TableName
 
 TARGET = TableName(database="d", table="t")
@@ -24,8 +24,8 @@ def clock() -> Clock:
     return Clock()
 
 
-def watch(clock: Clock) -> OwnerWatch:
-    return OwnerWatch(Timing(now=lambda: clock.now, lock_patience_seconds=10.0))
+def watch(clock: Clock) -> ObservedOwner:
+    return ObservedOwner(Timing(now=lambda: clock.now, lock_patience_seconds=10.0))
 
 
 @pytest.mark.parametrize(("is_next", "seconds"), [(True, 2.5), (False, 10.0)])

@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, MisfitError, ServerError, SourceError
+from airflow_provider_ch_s3.errors import BadValueError, ChS3Error, ConfigError, LoadError, ServerError, SourceError
 from airflow_provider_ch_s3.introspection.explain import (
-    Misfit,
+    BadValue,
     build_failure,
     explain,
     explain_expression,
@@ -260,22 +260,25 @@ def test_a_value_that_does_not_fit(message: str, lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("misfit", "first"),
+    ("bad_value", "first"),
     [
         (
-            Misfit(column="zip", type="LowCardinality(Nullable(UInt32))", value="1 0"),
+            BadValue(column="zip", type="LowCardinality(Nullable(UInt32))", value="1 0"),
             "column zip: '1 0' is not a valid UInt32",
         ),
-        (Misfit(column="zip", type="UInt32", value="007", is_held=True), "column zip: '007' does not fit UInt32"),
-        (Misfit(column="code", type="FixedString(2)", value="abc"), "column code: 'abc' does not fit FixedString(2)"),
+        (BadValue(column="zip", type="UInt32", value="007", is_held=True), "column zip: '007' does not fit UInt32"),
         (
-            Misfit(column="a\u200b", type="Date", value="x\n" * 60),
+            BadValue(column="code", type="FixedString(2)", value="abc"),
+            "column code: 'abc' does not fit FixedString(2)",
+        ),
+        (
+            BadValue(column="a\u200b", type="Date", value="x\n" * 60),
             f"column 'a\\u200b': {('x' + chr(10)) * 30!r} is not a valid Date",
         ),
     ],
 )
-def test_what_is_wrong_with_a_value(misfit: Misfit, first: str) -> None:
-    assert str(misfit).splitlines()[0] == first
+def test_what_is_wrong_with_a_value(bad_value: BadValue, first: str) -> None:
+    assert str(bad_value).splitlines()[0] == first
 
 
 @pytest.mark.parametrize(
@@ -295,12 +298,12 @@ def test_what_is_wrong_with_a_value(misfit: Misfit, first: str) -> None:
     ],
 )
 def test_what_a_comma_in_a_number_may_mean(type_name: str, value: str, remedy: str) -> None:
-    told = str(Misfit(column="v", type=type_name, value=value)).splitlines()
+    told = str(BadValue(column="v", type=type_name, value=value)).splitlines()
     assert told[1] == f"say what the text means with {remedy}"
 
 
 def test_a_comma_in_what_select_computes() -> None:
-    told = Misfit(column="v", type="Decimal(9, 2)", value="1,5", expression="trim(Betrag)")
+    told = BadValue(column="v", type="Decimal(9, 2)", value="1,5", expression="trim(Betrag)")
     assert """select={'v': "replaceOne(trim(Betrag), ',', '.')"}""" in str(told)
 
 
@@ -308,7 +311,7 @@ def test_a_comma_in_what_select_computes() -> None:
     ("type_name", "value"), [("Date", "1,50"), ("Int32", "1,50"), ("Float64", "1,5,0"), ("Float64", "a,50")]
 )
 def test_commas_of_no_number(type_name: str, value: str) -> None:
-    assert "replace" not in str(Misfit(column="v", type=type_name, value=value))
+    assert "replace" not in str(BadValue(column="v", type=type_name, value=value))
 
 
 def test_the_reason_of_a_server_has_no_words_of_the_load() -> None:
@@ -435,7 +438,7 @@ def test_what_no_retry_can_change_is_final(message: str, is_typed: bool, is_whol
     error = build_failure(LoadError, "no-code", "text", message, is_typed=is_typed, is_whole=is_whole)
     is_final = code in ("value-does-not-fit", "grant-missing")
     assert (error.sentence, error.code, error.is_final) == ("text", code, is_final)
-    assert type(error) is (MisfitError if code == "value-does-not-fit" else LoadError)
+    assert type(error) is (BadValueError if code == "value-does-not-fit" else LoadError)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_ch_s3.errors import ChS3Error, LoadError, MisfitError
+from airflow_provider_ch_s3.errors import BadValueError, ChS3Error, LoadError
 from airflow_provider_ch_s3.load.direct import with_rows_left
 
 
@@ -19,7 +19,7 @@ def denied() -> LoadError:
     [
         pytest.param(LoadError("a-code", "no"), False, id="retried"),
         pytest.param(denied(), True, id="grant"),
-        pytest.param(MisfitError("a-code", "no"), True, id="value"),
+        pytest.param(BadValueError("a-code", "no"), True, id="value"),
     ],
 )
 def test_what_may_be_left_is_said_and_a_final_error_stays_one(error: ChS3Error, is_final: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.introspection.explain import Misfit
+from airflow_provider_ch_s3.introspection.explain import BadValue
 from tests.unit.plugins.conftest import Scripts
 from tests.unit.plugins.test_load_report_tab import text_of
 
@@ -20,8 +20,8 @@ def failed(code: str, text: object) -> str:
     return str(ChS3Error(code, str(text)))
 
 
-def misfit(**known: Any) -> str:
-    return failed("value-does-not-fit", Misfit(reason=REASON, **known))
+def bad_value(**known: Any) -> str:
+    return failed("value-does-not-fit", BadValue(reason=REASON, **known))
 
 
 WIDEN = "widen the column, convert the value with select={'amount': '…'}, or leave such rows out with where"
@@ -31,7 +31,7 @@ WIDEN = "widen the column, convert the value with select={'amount': '…'}, or l
     ("text", "found"),
     [
         pytest.param(
-            misfit(
+            bad_value(
                 column="amount", type="Decimal(9, 2)", value="12,50", place=f"row 778 below the header of {ADDRESS}"
             ),
             {
@@ -47,12 +47,12 @@ WIDEN = "widen the column, convert the value with select={'amount': '…'}, or l
             id="a-value",
         ),
         pytest.param(
-            misfit(column="a b", type="UInt8", value="it's", place="in a file of s3://b/*"),
+            bad_value(column="a b", type="UInt8", value="it's", place="in a file of s3://b/*"),
             {"column": "a b", "value": '"it\'s"', "row": None, "file": "s3://b/*"},
             id="quotes-and-no-row",
         ),
         pytest.param(
-            misfit(is_null=True, column="n", place=f"in {ADDRESS}"), {"column": "n", "file": ADDRESS}, id="null"
+            bad_value(is_null=True, column="n", place=f"in {ADDRESS}"), {"column": "n", "file": ADDRESS}, id="null"
         ),
         pytest.param(
             failed("query-failed", f"the INSERT failed: {SERVER}; free some space"),
@@ -78,7 +78,7 @@ def test_a_message_is_taken_apart(scripts: Scripts, text: str, found: dict[str, 
 
 def test_what_the_server_says_is_folded(scripts: Scripts) -> None:
     html = scripts.call(
-        "failure.js", "LoadFailure", {"text": misfit(column="n", type="UInt8", value="x", place="row 2 of b")}
+        "failure.js", "LoadFailure", {"text": bad_value(column="n", type="UInt8", value="x", place="row 2 of b")}
     )
     assert "<details><summary>What ClickHouse says</summary>" in html
     shown = text_of(html)

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from airflow_provider_ch_s3.common.text import with_facts
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.introspection.explain import Misfit
+from airflow_provider_ch_s3.introspection.explain import BadValue
 from airflow_provider_ch_s3.plugins.pages import STATIC
 from tests.unit.plugins.conftest import Scripts
 from tests.unit.plugins.test_load_report_tab import CLEAN, COMMITTED, FOUND, LOAD, PLACE, SENSOR, UNDONE, answers
@@ -47,7 +47,7 @@ BROKEN_OFF = failed(
     "no answer from ClickHouse at ch1:8123 in the middle of the commit of ch-s3-0f3a-2-7: some partitions of d.t may"
     " have the new rows, and others not yet; the next load into the table completes it",
 )
-MISFIT = Misfit(
+BAD_VALUE = BadValue(
     column="amount",
     type="Decimal(9, 2)",
     value="12,50",
@@ -71,7 +71,7 @@ STATES: dict[str, dict[str, Any]] = {
     "deferred": {"state": "deferred", "log": log_of(PLAN, progress_line(620))},
     "failed-sensor": {"state": "failed", "fields": SENSOR, "log": STALLED},
     "commit-broken-off": {"state": "failed", "fields": LOAD, "log": BROKEN_OFF},
-    "value-does-not-fit": {"state": "failed", "fields": LOAD, "log": failed("value-does-not-fit", MISFIT)},
+    "value-does-not-fit": {"state": "failed", "fields": LOAD, "log": failed("value-does-not-fit", BAD_VALUE)},
     **{name: {"state": "success", "result": report.as_dict()} for name, report in REPORTS.items()},
 }
 LOADS = [

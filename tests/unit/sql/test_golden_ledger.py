@@ -168,7 +168,7 @@ CASES: dict[str, Statement] = {
         FILES, None, comment=COMMENT, is_replicated=True
     ),
     "write_ledger_event": ledger_queries.render_write_event(LEDGER, EVENT, quorum=2),
-    "write_ledger_claim": ledger_queries.render_write_claim(LEDGER, "ch-s3-0123456789abcdef0123"),
+    "write_ledger_announcement": ledger_queries.render_write_announcement(LEDGER, "ch-s3-0123456789abcdef0123"),
     "write_ledger_names": ledger_queries.render_write_names(
         LEDGER, [{"target": "u1", "event": "named", "name": HOSTILE}], quorum=2
     ),

@@ -10,13 +10,13 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from airflow_provider_ch_s3.errors import (
+    BadValueError,
     CheckFailedError,
     ChS3Error,
     ColumnsDifferError,
     ConfigError,
     ErrorCode,
     LoadError,
-    MisfitError,
     NewColumnsError,
     PlanError,
     ServerError,
@@ -25,13 +25,13 @@ from airflow_provider_ch_s3.errors import (
     TargetChangingError,
     TargetError,
 )
-from airflow_provider_ch_s3.introspection.explain import is_misfit
+from airflow_provider_ch_s3.introspection.explain import is_bad_value
 from airflow_provider_ch_s3.transfers import failures
 from airflow_provider_ch_s3.transfers.failures import fails_plainly
 
 FINAL = [
     ConfigError("a-code", "a"),
-    MisfitError("a-code", "a"),
+    BadValueError("a-code", "a"),
     TargetError("a-code", "a"),
     NewColumnsError("a-code", "a", ["n"]),
     PlanError("a-code", "a"),
@@ -114,4 +114,4 @@ def test_what_nobody_expected_keeps_its_traceback() -> None:
     ],
 )
 def test_a_file_that_may_still_be_written_is_tried_again(message: str, of_text: bool, of_typed: bool) -> None:
-    assert (is_misfit(message, is_typed=False), is_misfit(message, is_typed=True)) == (of_text, of_typed)
+    assert (is_bad_value(message, is_typed=False), is_bad_value(message, is_typed=True)) == (of_text, of_typed)

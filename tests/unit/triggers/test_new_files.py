@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.files.addresses import AZURE, GCS, S3, NamedStore, S
 from airflow_provider_ch_s3.files.notifications import parse_notification, queue_name
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load import watch as watch_module
-from airflow_provider_ch_s3.load.watch import MAX_NAMED_FILES, FilesWatch, Found, NewFiles, Position, has_news
+from airflow_provider_ch_s3.load.watch import MAX_NAMED_FILES, NewFiles, PollResult, Position, WatchedFiles, has_news
 from airflow_provider_ch_s3.transfers.s3_to_clickhouse import S3ToClickHouseOperator
 from airflow_provider_ch_s3.triggers import watching
 from airflow_provider_ch_s3.triggers.new_files import NewFilesTrigger
@@ -51,8 +51,8 @@ def test_the_address_names_the_store(source: str, scheme: Scheme, conn_id: str, 
     assert trigger(source).store() == named
 
 
-def watch_of(**position: Any) -> FilesWatch:
-    return FilesWatch(request=trigger()._request, again_after=60.0, position=Position(**position))
+def watch_of(**position: Any) -> WatchedFiles:
+    return WatchedFiles(request=trigger()._request, again_after=60.0, position=Position(**position))
 
 
 def test_a_trigger_is_names_and_numbers_only() -> None:
@@ -177,10 +177,10 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     opened: list[int] = []
     store.opened = opened  # type: ignore[attr-defined]
 
-    def find(client: object, declaration: object, found: Store, watch: FilesWatch) -> Found[NewFiles]:
+    def find(client: object, declaration: object, found: Store, watch: WatchedFiles) -> PollResult[NewFiles]:
         new = NewFiles()
         new.add(list(watch_module._Listing(found, watch.request, "")))  # type: ignore[arg-type]
-        return Found(new=new, position=Position(listed=digest(*found.files), until=1e18))
+        return PollResult(new=new, position=Position(listed=digest(*found.files), until=1e18))
 
     monkeypatch.setattr(watch_module, "find_new_files", find)
     return store

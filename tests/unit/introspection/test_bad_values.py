@@ -15,8 +15,8 @@ from airflow_provider_ch_s3.errors import ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.files.access import S3Access
 from airflow_provider_ch_s3.files.addresses import SourcePattern
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
-from airflow_provider_ch_s3.introspection.explain import read_misfit
-from airflow_provider_ch_s3.introspection.misfits import explain_misfit
+from airflow_provider_ch_s3.introspection.bad_values import explain_bad_value
+from airflow_provider_ch_s3.introspection.explain import read_bad_value
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSpec
 
@@ -82,14 +82,14 @@ class Files:
 
     def find(self, message: str = MESSAGE, where: str = "", **of_source: Any) -> str:
         """What is said of value and place, or instead."""
-        misfit = read_misfit(message, TARGET.column_types)
-        assert misfit is not None
-        said = explain_misfit(
+        bad_value = read_bad_value(message, TARGET.column_types)
+        assert bad_value is not None
+        said = explain_bad_value(
             self,  # type: ignore[arg-type]
             dataclasses.replace(SOURCE, **of_source),
             MAPPING,
             TARGET,
-            misfit,
+            bad_value,
             message,
             where=where,
             now=lambda: self.seconds * len(self.asked),
@@ -143,7 +143,7 @@ def test_a_condition_that_cannot_be_computed_is_told_from_a_value(
     data_format: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Files(found_in=2, is_of_where=True)
-    with caplog.at_level(logging.DEBUG, logger="airflow_provider_ch_s3.introspection.misfits"):
+    with caplog.at_level(logging.DEBUG, logger="airflow_provider_ch_s3.introspection.bad_values"):
         said = server.find(OF_WHERE, where="toInt32(b) > 0", data_format=data_format)
     assert said == (
         "where='toInt32(b) > 0' cannot be computed for row 1,234 of s3://flights/2.parquet: Cannot parse string 'x'"
@@ -189,7 +189,7 @@ def test_a_search_that_fails_leaves_the_error_as_it_is() -> None:
 
 def test_a_file_that_is_cut_off_is_told() -> None:
     said = "Code: 27. DB::Exception: Cannot parse input: expected ']' at end of stream: (in file/uri b/a.json): While"
-    lines = str(read_misfit(f"{said} executing. (CANNOT_PARSE_INPUT_ASSERTION_FAILED)")).splitlines()
+    lines = str(read_bad_value(f"{said} executing. (CANNOT_PARSE_INPUT_ASSERTION_FAILED)")).splitlines()
     assert lines[:3] == [
         "a value cannot be read: the text is cut off, or is not written as the format says",
         "b/a.json",
@@ -213,7 +213,7 @@ def test_an_empty_field_is_no_list(said: str, kind: str, value: str) -> None:
         f"Code: 27. DB::Exception: {said}: (at row 1) : Row 1: {fields}, parsed text: <EMPTY>ERROR Code: 27."
         f" DB::Exception: {said}. {code} : (in file/uri b/a.tsv): While executing ParallelParsing. {code}"
     )
-    assert str(read_misfit(message)).splitlines()[:3] == [
+    assert str(read_bad_value(message)).splitlines()[:3] == [
         f"column m: {value} is not a list, a map or a tuple",
         "row 1 of b/a.tsv",
         "write the value with its brackets; an empty field is not a list, a map or a tuple: write [] or {}",
@@ -227,4 +227,4 @@ def test_no_column_is_named_for_a_row_that_was_read_from_its_middle() -> None:
         ' name: m, type: Map(String, String), parsed text: "{}" Column 2, name: k, type: Nullable(String), parsed'
         ' text: "1" ERROR: There is no line feed. : (in file/uri b/a.tsv): While. (CANNOT_PARSE_TEXT)'
     )
-    assert str(read_misfit(message)).startswith("'' is not a list, a map or a tuple\nrow 2 of b/a.tsv\n")
+    assert str(read_bad_value(message)).startswith("'' is not a list, a map or a tuple\nrow 2 of b/a.tsv\n")

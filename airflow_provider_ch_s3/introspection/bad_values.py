@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.common.text import format_count, show_name
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error, ServerError
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
-from airflow_provider_ch_s3.introspection.explain import Misfit, is_computed, is_misfit
+from airflow_provider_ch_s3.introspection.explain import BadValue, is_bad_value, is_computed
 from airflow_provider_ch_s3.sql.load_queries import render_count_rows, render_read_rows, render_read_rows_value
 from airflow_provider_ch_s3.table.mapping import MappedColumn
 from airflow_provider_ch_s3.table.path_columns import folder_values
@@ -35,12 +35,12 @@ SEARCH_SECONDS = 30.0
 ALL_ROWS = 2**62
 
 
-def explain_misfit(
+def explain_bad_value(
     client: ClickHouseClient,
     source: SourceSpec,
     mapping: Sequence[MappedColumn],
     target: TargetSpec,
-    misfit: Misfit,
+    bad_value: BadValue,
     message: str,
     *,
     where: str,
@@ -48,12 +48,12 @@ def explain_misfit(
 ) -> str:
     """Name the first value that does not fit, or blame the condition, if the search ends in time.
 
-    :param misfit: what the refusing server says of the value.
+    :param bad_value: what the refusing server says of the value.
     :param message: of the refusing server.
     :param where: the load's condition: only rows that fulfil the condition are loaded.
     """
-    told = misfit.somewhere_in(source.pattern)
-    in_path = any(column.in_path and column.name == misfit.column for column in source.columns)
+    told = bad_value.somewhere_in(source.pattern)
+    in_path = any(column.in_path and column.name == bad_value.column for column in source.columns)
     if source.reader or not (in_path or source.format.is_typed or is_computed(message)):
         return str(told)
     deadline = now() + SEARCH_SECONDS
@@ -70,21 +70,21 @@ def explain_misfit(
     try:
         if in_path:
             return str(_find_folder(told, mapping, source, alone))
-        columns = _suspects(source, mapping, misfit.column)
+        columns = _suspects(source, mapping, bad_value.column)
         for one in source.files:
             file = alone(one)
-            if file.has_misfit(columns):
+            if file.has_bad_value(columns):
                 address = show_name(source.pattern.address(one.key))
                 told = replace(told, place=f"in {address}")
                 row = file.find_row(columns)
                 below = " below the header" if source.has_header else ""
                 place = f"row {format_count(row + 1)}{below} of {address}"
-                if misfit.is_after_open_quote:  # whichever column the check is in
+                if bad_value.is_after_open_quote:  # whichever column the check is in
                     return str(replace(told, place=place))
-                if where and file.has_misfit((), row, 1):
+                if where and file.has_bad_value((), row, 1):
                     log.debug("where=%r cannot be computed for %s: %s", where, place, message)
                     return (
-                        f"where={where!r} cannot be computed for {place}: {misfit.reason}; write it so that it"
+                        f"where={where!r} cannot be computed for {place}: {bad_value.reason}; write it so that it"
                         " takes all values, as with toInt32OrNull(…)"
                     )
                 column = file.find_column(columns, row)
@@ -95,20 +95,22 @@ def explain_misfit(
                 told = replace(
                     told, place=place, column=column.target, type=kind, is_held=is_held, expression=column.expression
                 )
-                return str(replace(told, value=misfit.value if misfit.is_null else file.read_value(column, row)))
+                return str(
+                    replace(told, value=bad_value.value if bad_value.is_null else file.read_value(column, row))
+                )
     except ChS3Error as error:
         log.info("cannot look for the value any further: %s", error)
     return str(told)
 
 
 def _find_folder(
-    told: Misfit, mapping: Sequence[MappedColumn], source: SourceSpec, alone: Callable[[SourceFile], _File]
-) -> Misfit:
+    told: BadValue, mapping: Sequence[MappedColumn], source: SourceSpec, alone: Callable[[SourceFile], _File]
+) -> BadValue:
     """Name the first folder whose value does not fit, by the first row of a file in each folder."""
     columns = [column for column in mapping if column.source == told.column]
     by_text = {folder_values(one).get(told.column, ""): one for one in reversed(source.files)}
     for text, one in by_text.items():
-        if text and alone(one).has_misfit(columns, 0, 1):
+        if text and alone(one).has_bad_value(columns, 0, 1):
             place = f"in the folder {told.column}={text} of {show_name(source.pattern.address(one.key))}"
             return replace(told, place=place, value=told.value if told.is_null else unquote(text))
     return told
@@ -139,13 +141,13 @@ class _File:
     where: str
     left: Callable[[], float]
 
-    def has_misfit(self, columns: Sequence[MappedColumn], first: int = 0, count: int = ALL_ROWS) -> bool:
+    def has_bad_value(self, columns: Sequence[MappedColumn], first: int = 0, count: int = ALL_ROWS) -> bool:
         """Whether a value of some rows does not fit; ``first`` from 0."""
         types = [self._accepted(self.types[column.target]) for column in columns]
         try:
             self._query(render_read_rows, columns, types, where=self.where, first=first, count=count)
         except ServerError as error:
-            if is_misfit(error.sentence, is_typed=True):
+            if is_bad_value(error.sentence, is_typed=True):
                 return True
             raise
         return False
@@ -161,12 +163,12 @@ class _File:
         first, count = 0, int(self._query(render_count_rows)[0]["row_count"])
         while count > 1:
             half = count // 2
-            first, count = (first, half) if self.has_misfit(columns, first, half) else (first + half, count - half)
+            first, count = (first, half) if self.has_bad_value(columns, first, half) else (first + half, count - half)
         return first
 
     def find_column(self, columns: Sequence[MappedColumn], row: int) -> MappedColumn | None:
         """Find the first column of the table with a value of the row that does not fit."""
-        return next((column for column in columns if self.has_misfit([column], row, 1)), None)
+        return next((column for column in columns if self.has_bad_value([column], row, 1)), None)
 
     def read_value(self, column: MappedColumn, row: int) -> str:
         """Read a value of the row as the file has it; of an expression, what the expression makes of the row."""

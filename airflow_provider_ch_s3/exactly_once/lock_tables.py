@@ -1,4 +1,4 @@
-"""Claims: empty tables with a number at the end of the name, and a comment to say who made the table, and for what.
+"""The tables of a lock: empty, with a number at the end of the name, and a comment to say who made a table, and why.
 
 ClickHouse has no compare-and-set, but when two processes create the same table on a node, one of them fails.
 """
@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.table.target import TableName
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class LockEntry:
     """Who has a lock or waits for it, and for what; stored in the comment of a table.
 
     :param attempt: number of the attempt to be committed or abandoned; 0 while there is none.
@@ -46,10 +46,10 @@ class Claim:
         """The same as :attr:`LoadIdentity.rank`."""
         return self.since, self.try_number
 
-    def outranks(self, other: Claim, target: TableName) -> bool:
-        """Whether a claim is this process's own, or the claim of an older process of the same load.
+    def outranks(self, other: LockEntry, target: TableName) -> bool:
+        """Whether an entry is this process's own, or the entry of an older process of the same load.
 
-        :raises OvertakenError: if a newer process of the load made the claim.
+        :raises OvertakenError: if a newer process of the load made the entry.
         """
         if other.load_id != self.load_id:
             return False
@@ -62,26 +62,26 @@ class Claim:
         return other.rank < self.rank or other.token == self.token
 
 
-def parse_claim(comment: str) -> Claim:
+def parse_lock_entry(comment: str) -> LockEntry:
     """Parse the comment of a table; an unidentified process belongs to another load, alive or dead."""
-    return decode(Claim, json.loads(comment), load_id="", generation=0, try_number=0, attempt=0, token="")
+    return decode(LockEntry, json.loads(comment), load_id="", generation=0, try_number=0, attempt=0, token="")
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class ClaimTable:
-    """A claim, as read from the table.
+class LockTable:
+    """A table with an entry in the comment.
 
     :param number: at the end of the table's name.
     """
 
     number: int
     node: str
-    claim: Claim = field(compare=False)
+    entry: LockEntry = field(compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimTables:
-    """Claims of one kind: the names of their tables differ only in a number.
+class LockTables:
+    """Tables of one kind: the names differ only in a number.
 
     :param node: the node on which the tables are created.
     """
@@ -91,24 +91,24 @@ class ClaimTables:
     database: str
     prefix: str
 
-    def parse(self, rows: Iterable[Mapping[str, Any]]) -> list[ClaimTable]:
+    def parse(self, rows: Iterable[Mapping[str, Any]]) -> list[LockTable]:
         """Parse what ``read_tables`` has found; sorted by number."""
         return sorted(
-            ClaimTable(
+            LockTable(
                 number=int(row["name"].removeprefix(self.prefix)),
                 node=row["node"],
-                claim=parse_claim(row["comment"]),
+                entry=parse_lock_entry(row["comment"]),
             )
             for row in rows
             if row["name"].startswith(self.prefix)
         )
 
-    def create(self, number: int, claim: Claim) -> bool:
+    def create(self, number: int, entry: LockEntry) -> bool:
         """Create a table; return False if the table exists already.
 
         :raises ServerError: if the table cannot be created.
         """
-        statement = ledger_queries.render_create_lock(self._name(number), owner=json.dumps(dataclasses.asdict(claim)))
+        statement = ledger_queries.render_create_lock(self._name(number), owner=json.dumps(dataclasses.asdict(entry)))
         try:
             self.client.execute_on([self.node], statement)
         except ServerError as error:
