@@ -66,7 +66,7 @@ def _check_format(request: LoadRequest) -> None:
     if name := request.data_format.format or next(filter(None, map(format_of_key, request.pattern.globs)), None):
         check_dialect(name, request.csv)
         check_numbered(request.provenance, find_format(name))
-        if request.rejects:
+        if request.keeps_bad_rows:
             check_has_lines(name)
 
 
@@ -94,7 +94,7 @@ def _check_direct(request: LoadRequest) -> None:
             not isinstance(request.after_load, Keep),
             "no ledger says which files are loaded",
         ),
-        "bad_rows=Reject(…)": (request.rejects, "bad rows are committed together with the others"),
+        "bad_rows=Reject(…)": (request.keeps_bad_rows, "bad rows are committed together with the others"),
         f"commit={request.commit.name!r}": (
             not isinstance(request.commit, AtOnce),
             "the rows are in the table at once",
@@ -264,7 +264,7 @@ def _may_match(glob: str, folder: str) -> bool:
 
 
 def _check_reject(request: LoadRequest) -> None:
-    if not request.rejects:
+    if not request.keeps_bad_rows:
         return
     dialect = request.csv
     unsupported = {

@@ -157,7 +157,7 @@ class LoadRequest:
         return "CSV" if isinstance(self.data_format, Csv) else ""
 
     @property
-    def rejects(self) -> bool:
+    def keeps_bad_rows(self) -> bool:
         """Whether bad rows go to a table of their own."""
         return isinstance(self.bad_rows, Reject)
 

@@ -99,7 +99,7 @@ class TableMaker:
         try:
             columns = read_new_columns(self.client, self.access, files, inspection, self.cluster.name, layout.types)
         except SourceError as error:
-            if not self.request.rejects or error.code not in ("files-unreadable", "value-does-not-fit"):
+            if not self.request.keeps_bad_rows or error.code not in ("files-unreadable", "value-does-not-fit"):
                 raise
             raise SourceError(
                 "table-missing",

@@ -54,7 +54,7 @@ from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.monitoring.state import kill_queries
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
-from airflow_provider_ch_s3.table.bad_rows import reject_table
+from airflow_provider_ch_s3.table.bad_rows import bad_row_table
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = get_log(__name__)
@@ -417,7 +417,7 @@ class Owner:
         recorded = {TableName(database=database, table=table) for database, table in commit.plan.views.values()}
         if not recorded:
             return
-        now = {reject_table(self.spec.local)}
+        now = {bad_row_table(self.spec.local)}
         now |= {view.table for view in read_views(self.client, self.spec, self.ledger.cluster)}
         if strange := sorted(map(str, recorded - now)):
             raise UnknownStateError(

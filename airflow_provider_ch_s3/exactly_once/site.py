@@ -11,7 +11,7 @@ from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.table.bad_rows import reject_table
+from airflow_provider_ch_s3.table.bad_rows import bad_row_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Site:
     def views(self) -> tuple[View, ...]:
         """The views that the target feeds; bad rows are committed like the rows of a view."""
         spec = self.target.spec
-        if self.request.rejects:
-            rejected = reject_table(spec.local)
+        if self.request.keeps_bad_rows:
+            rejected = bad_row_table(spec.local)
             return (View(name=rejected, table=rejected, select=""),)
         return read_views(self.target.client, spec, self.target.cluster.name)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
+from airflow_provider_ch_s3.bad_rows.stage import stage_lines
 from airflow_provider_ch_s3.common.steps import TimedStep, timed_step
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.create.columns import read_new_columns
@@ -52,10 +53,9 @@ from airflow_provider_ch_s3.load.selection import (
     read_records,
     select_chunk,
 )
-from airflow_provider_ch_s3.rejects.stage import stage_lines
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.table.bad_rows import reject_table
+from airflow_provider_ch_s3.table.bad_rows import bad_row_table
 from airflow_provider_ch_s3.table.target import TableName
 from airflow_provider_ch_s3.tuning import PastLoad, plan_chunk_bytes
 
@@ -259,7 +259,7 @@ class ChunkPlanner:
         planned = self._describe(selection, prepared, plan_seconds=timed.seconds)
         stage: Stage = partial(stage_views, views=self.site.views)
         if prepared.line_format is not None:
-            stage = partial(stage_lines, prepared.line_format, reject_table(self.site.target.spec.local))
+            stage = partial(stage_lines, prepared.line_format, bad_row_table(self.site.target.spec.local))
         staging = owner.begin(
             attempt, selection.recorded, self._request.pattern, planned, stage, self._mode.create_staging
         )

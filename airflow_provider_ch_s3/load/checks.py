@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from itertools import groupby
 
+from airflow_provider_ch_s3.bad_rows.lines import check_target
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.text import count_of, format_bytes, format_count, show_version
 from airflow_provider_ch_s3.discretion import get_log
@@ -31,7 +32,6 @@ from airflow_provider_ch_s3.files.stores import ObjectStore, SnapshotStore
 from airflow_provider_ch_s3.introspection.explain import REMOVED_REMEDY, is_removed
 from airflow_provider_ch_s3.introspection.table import Volume
 from airflow_provider_ch_s3.load.arrivals import describe_empty
-from airflow_provider_ch_s3.rejects.lines import check_target
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import staging_queries
 from airflow_provider_ch_s3.table.target import TargetSpec, is_merge_tree
@@ -69,7 +69,7 @@ def check_mode(target: TargetSpec, request: LoadRequest) -> None:
             target.engine,
         )
     mode.check_target(target, request)
-    if request.rejects:
+    if request.keeps_bad_rows:
         check_target(target)
     is_fed = mode.effect.replaced is Replaced.NOTHING
     if target.views and (not request.mode.replays_views or not is_fed):

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import chain
 from types import MappingProxyType
 
+from airflow_provider_ch_s3.bad_rows.lines import check_target, read_line_format
 from airflow_provider_ch_s3.clickhouse.column_types import base_type, family, integer_range, plain_type
 from airflow_provider_ch_s3.clickhouse.common_type import widened_type
 from airflow_provider_ch_s3.clickhouse.expressions import find_names, find_server_bound
@@ -39,7 +40,6 @@ from airflow_provider_ch_s3.introspection.schemas import is_used
 from airflow_provider_ch_s3.introspection.table import Volume, read_sizes, read_volumes
 from airflow_provider_ch_s3.load import measure
 from airflow_provider_ch_s3.load.checks import check_sent_once, check_space
-from airflow_provider_ch_s3.rejects.lines import check_target, read_line_format
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.sql import load_queries, server_queries
 from airflow_provider_ch_s3.sql.filters import short_identifier
@@ -202,7 +202,7 @@ def prepare_load(
     inspection = replace(request, settings=plan_inspection(server, access, request.settings))
     line_format: LineFormat | None = None
     mapping: tuple[MappedColumn, ...] = ()
-    if request.rejects:
+    if request.keeps_bad_rows:
         check_target(target)
         source, line_format = read_line_format(client, access, files, inspection, target)
         line_format = line_format.held_to(_of_sample(target, request), kept_form)

@@ -33,7 +33,7 @@ from airflow_provider_ch_s3.sql.rights import (
     join_rights,
     show_grants,
 )
-from airflow_provider_ch_s3.table.bad_rows import reject_table
+from airflow_provider_ch_s3.table.bad_rows import bad_row_table
 from airflow_provider_ch_s3.table.target import (
     TableName,
     engine_of,
@@ -116,13 +116,13 @@ def find_use(
             ledger=_ledger_apart(declaration, local.database),
             has_cluster=True,
         )
-    new = [reject_table(one) for one in {name, local}] if request.rejects else []
+    new = [bad_row_table(one) for one in {name, local}] if request.keeps_bad_rows else []
     if rows:
         engine = engine_of(rows[0]["engine_full"]).partition("(")[0]
         is_replicated = has_replicas(engine)
         if is_merge_tree(engine):  # a staged load refuses any other table
             use = dataclasses.replace(
-                use, engines=_engines(engine, rejects=request.rejects), is_replicated=is_replicated
+                use, engines=_engines(engine, keeps_bad_rows=request.keeps_bad_rows), is_replicated=is_replicated
             )
     elif request.create_table:
         new += [name, dataclasses.replace(name, table=f"{name.table}{LOCAL_SUFFIX}")]
@@ -260,10 +260,10 @@ def _replaces(effect: Effect) -> bool:
     return effect.replaced is not Replaced.NOTHING
 
 
-def _engines(engine: str, *, rejects: bool) -> list[str]:
+def _engines(engine: str, *, keeps_bad_rows: bool) -> list[str]:
     """The engines of the tables created by a staged load into a table with an engine."""
     plain = "ReplicatedMergeTree" if has_replicas(engine) else "MergeTree"
-    return sorted({plain, engine, *(("MergeTree", "Null") if rejects else ())})
+    return sorted({plain, engine, *(("MergeTree", "Null") if keeps_bad_rows else ())})
 
 
 def render_missing(client: ClickHouseClient, use: Use, session: Session, what: str) -> str:

@@ -20,6 +20,7 @@ from functools import partial
 from typing import ClassVar
 
 from airflow_provider_ch_s3.arguments import Keep
+from airflow_provider_ch_s3.bad_rows.stage import create_bad_row_table
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
@@ -70,7 +71,6 @@ from airflow_provider_ch_s3.load.rights import check_tables
 from airflow_provider_ch_s3.load.selection import ChunkSelection
 from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.monitoring.state import QueryState
-from airflow_provider_ch_s3.rejects.stage import create_rejected
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.table.target import TableName
 
@@ -180,8 +180,8 @@ class StagedLoad(Load):
         self._target = self._site = None  # the table may have been altered
         target = self.target
         check_mode(target.spec, self.request)
-        if self.request.rejects:
-            create_rejected(target.client, target.spec, may_create=not self.request.checks.validate_only)
+        if self.request.keeps_bad_rows:
+            create_bad_row_table(target.client, target.spec, may_create=not self.request.checks.validate_only)
         target.check_commit([view.table for view in self.site.views])
         check_disks(target, self.site.views)
         check_tables(target, self.mode.effect, self.site.views, holds=self.request.holds is not None)

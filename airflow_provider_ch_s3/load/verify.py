@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
 from airflow_provider_ch_s3.arguments import Reject
+from airflow_provider_ch_s3.bad_rows.stage import BadRows, check_bad_rows, read_bad_rows
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterSpec
 from airflow_provider_ch_s3.common.steps import TimedStep
@@ -38,10 +39,9 @@ from airflow_provider_ch_s3.load.prepare import read_server_settings
 from airflow_provider_ch_s3.load.row_checks import run_checks
 from airflow_provider_ch_s3.load.selection import list_chunk
 from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
-from airflow_provider_ch_s3.rejects.stage import Rejects, check_rejects, read_rejects
 from airflow_provider_ch_s3.report import LoadReport
 from airflow_provider_ch_s3.request import LoadRequest
-from airflow_provider_ch_s3.table.bad_rows import reject_table
+from airflow_provider_ch_s3.table.bad_rows import bad_row_table
 from airflow_provider_ch_s3.table.settle import SettleRule, judge_parts
 from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 
@@ -119,12 +119,12 @@ def verify_staged(
     staged = target.find_staged(attempt.id)
     partitions = target.partition_rows(staged)
     staged_rows = sum(partitions.values())
-    rejects = Rejects()
+    bad_rows = BadRows()
     if isinstance(request.bad_rows, Reject):
-        rejects = read_rejects(target, attempt.id)
-        check_rejects(rejects, staged_rows, request.bad_rows, reject_table(target.spec.name))
-        report = _count_lines(report, accepted_rows=staged_rows, rejects=rejects)
-    checks = _verify_rows(target, request, attempt, report, staged_rows, rejects, rows_before)
+        bad_rows = read_bad_rows(target, attempt.id)
+        check_bad_rows(bad_rows, staged_rows, request.bad_rows, bad_row_table(target.spec.name))
+        report = _count_lines(report, accepted_rows=staged_rows, bad_rows=bad_rows)
+    checks = _verify_rows(target, request, attempt, report, staged_rows, bad_rows, rows_before)
     if not planned.chunk.snapshots:  # a snapshot always has the same files
         checks.append(verify_files(manifest, list_chunk(site.store, request, planned.chunk), request.pattern))
     checks += mode.check_staged(site, attempt, staged)
@@ -138,7 +138,7 @@ def verify_staged(
         provenance=request.provenance,
         where=mode.checked_rows,
     )
-    if request.rejects:
+    if request.keeps_bad_rows:
         report = dataclasses.replace(report, rows_written=staged_rows)
     if planned.takes_changes:
         report = dataclasses.replace(report, files_listed=planned.files, files_read=planned.files)
@@ -189,11 +189,11 @@ def _verify_rows(
     attempt: Attempt,
     report: LoadReport,
     staged_rows: int,
-    rejects: Rejects,
+    bad_rows: BadRows,
     rows_before: int,
 ) -> list[str]:
     planned = attempt.planned
-    all_rows = staged_rows + rejects.row_count
+    all_rows = staged_rows + bad_rows.row_count
     if not target.spec.has_ttl and "Collapsing" not in target.spec.engine:
         check_not_lost(report, all_rows)
     folding = planned.settings.get("optimize_on_insert", {"value": 0})
@@ -201,7 +201,7 @@ def _verify_rows(
         report,
         all_rows if target.spec.keeps_all_rows else None,
         is_filtered=planned.is_filtered,
-        is_counted=(request.rejects or not (planned.views or target.spec.has_projections))
+        is_counted=(request.keeps_bad_rows or not (planned.views or target.spec.has_projections))
         and str(folding["value"]) == "0",
     )
     is_read_in_parts = find_format(planned.data_format).is_read_in_parts
@@ -209,19 +209,19 @@ def _verify_rows(
     if planned.takes_changes:  # no server counts the files that the library for Delta opens, and delete files count
         report = dataclasses.replace(report, files_listed=None)
     checks = verify_reading(report, rows, is_pattern=planned.is_pattern, is_read_whole=is_read_whole)
-    checks.append(verify_staging(report, rows, staged_rows, rejects.row_count))
+    checks.append(verify_staging(report, rows, staged_rows, bad_rows.row_count))
     # Changes that no longer fulfil where delete nothing.
     min_rows = request.checks.min_rows if planned.chunk.is_last and not planned.takes_changes else 0
     check_enough(report, staged_rows, rows_before=rows_before, min_rows=min_rows)
     return checks
 
 
-def _count_lines(report: LoadReport, *, accepted_rows: int, rejects: Rejects) -> LoadReport:
+def _count_lines(report: LoadReport, *, accepted_rows: int, bad_rows: BadRows) -> LoadReport:
     """Compare lines instead of rows: the servers count what they read, headers included, and what views write."""
     return dataclasses.replace(
         report,
-        rows_read=rejects.line_count,
-        rows_written=accepted_rows + rejects.row_count,
-        rows_rejected=rejects.row_count,
-        rejected=list(rejects.reasons),
+        rows_read=bad_rows.line_count,
+        rows_written=accepted_rows + bad_rows.row_count,
+        rows_rejected=bad_rows.row_count,
+        rejected=list(bad_rows.reasons),
     )

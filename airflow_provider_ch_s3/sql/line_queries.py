@@ -9,7 +9,7 @@ from airflow_provider_ch_s3.table.target import TableName
 
 
 @statement
-def render_create_rejected(rejected: TableName, cluster: str | None, *, is_replicated: bool) -> str:
+def render_create_bad_row_table(rejected: TableName, cluster: str | None, *, is_replicated: bool) -> str:
     """Create the table for bad rows, unless it exists."""
     return IN_FILE
 
@@ -68,7 +68,7 @@ def render_feed_accepted(
 
 
 @statement
-def render_feed_rejected(
+def render_feed_bad_rows(
     feed: TableName,
     lines: TableName,
     staged: TableName,
@@ -110,7 +110,7 @@ def render_read_first_line(source: SourceSpec) -> str:
 
 
 @statement
-def render_count_rejected(table: TableName, cluster: str | None) -> str:
+def render_count_bad_rows(table: TableName, cluster: str | None) -> str:
     """Count bad rows by node, file and reason."""
     return """
         SELECT {{ node_name }} AS node, file, if(column = '', reason, concat(column, ': ', reason)) AS why, count() AS row_count
@@ -122,7 +122,7 @@ def render_count_rejected(table: TableName, cluster: str | None) -> str:
 
 
 @statement
-def render_read_rejected(table: TableName, cluster: str | None, *, limit_rows: int) -> str:
+def render_read_bad_rows(table: TableName, cluster: str | None, *, limit_rows: int) -> str:
     """Read the first bad rows."""
     return """
         SELECT DISTINCT file, row, column, value, line, reason

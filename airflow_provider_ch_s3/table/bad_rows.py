@@ -101,6 +101,6 @@ class LineFormat:
         return tuple(column.type for column in self.columns)
 
 
-def reject_table(table: TableName) -> TableName:
+def bad_row_table(table: TableName) -> TableName:
     """Name the table for the bad rows of a table."""
     return TableName(database=table.database, table=f"{table.table}_rejected")

@@ -22,7 +22,7 @@ LANGUAGE = GROUND | {"clickhouse"}
 VALUES = LANGUAGE | {"cluster", "files", "table"}
 ARGUMENTS = VALUES | {"modes", "arguments"}
 ASKING = ARGUMENTS | {"tuning", "request", "contradictions", "identity", "sql"}
-PURE = ASKING | {"introspection", "monitoring", "report", "create", "exactly_once", "rejects", "load"}
+PURE = ASKING | {"introspection", "monitoring", "report", "create", "exactly_once", "bad_rows", "load"}
 
 # room -> what of ours it may import, beside itself
 MAY_IMPORT = {
@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "report": ASKING | {"monitoring"},
     "create": ASKING | {"introspection"},
     "exactly_once": ASKING | {"introspection", "monitoring", "report"},
-    "rejects": ASKING | {"introspection", "monitoring", "report", "exactly_once"},
+    "bad_rows": ASKING | {"introspection", "monitoring", "report", "exactly_once"},
     "load": PURE,
     "reporting": PURE,
     "export": PURE,

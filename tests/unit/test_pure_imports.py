@@ -26,7 +26,7 @@ PURE = (
         "identity",
         "sql",
     ),
-    *("introspection", "monitoring", "report", "create", "rejects", "exactly_once", "load", "reporting", "export"),
+    *("introspection", "monitoring", "report", "create", "bad_rows", "exactly_once", "load", "reporting", "export"),
     "trials",
 )
 PACKAGE = "airflow_provider_ch_s3"

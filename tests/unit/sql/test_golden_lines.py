@@ -42,19 +42,19 @@ PLAIN = LineFormat(data_format=CSV, columns=COLUMNS[:1], field_count=1)
 LINES_OF_JSON = LineFormat(data_format=JSON, columns=COLUMNS[:3])
 FILES = source(KEYS).read_with(max_threads=1)
 insert = partial(line_queries.render_insert_lines, lines=LINES)
-rejected = partial(line_queries.render_feed_rejected, FEED, LINES, TABLE, load_id="ch-s3-it's", query_id="q'1")
+rejected = partial(line_queries.render_feed_bad_rows, FEED, LINES, TABLE, load_id="ch-s3-it's", query_id="q'1")
 
 CASES: dict[str, Statement] = {
-    "create_rejected_cluster": line_queries.render_create_rejected(TABLE, CLUSTER, is_replicated=True),
-    "create_rejected_here": line_queries.render_create_rejected(TABLE, None, is_replicated=False),
+    "create_bad_row_table_cluster": line_queries.render_create_bad_row_table(TABLE, CLUSTER, is_replicated=True),
+    "create_bad_row_table_here": line_queries.render_create_bad_row_table(TABLE, None, is_replicated=False),
     "create_lines_cluster": line_queries.render_create_lines(LINES, CLUSTER),
     "create_counted_cluster": line_queries.render_create_counted(TABLE, CLUSTER),
     "feed_counted_cluster": line_queries.render_feed_counted(FEED, LINES, TABLE, CLUSTER, line_format=LINES_OF_CSV),
     "feed_counted_json": line_queries.render_feed_counted(FEED, LINES, TABLE, None, line_format=LINES_OF_JSON),
     "feed_accepted_csv": line_queries.render_feed_accepted(FEED, LINES, TABLE, CLUSTER, line_format=LINES_OF_CSV),
     "feed_accepted_json": line_queries.render_feed_accepted(FEED, LINES, TABLE, None, line_format=LINES_OF_JSON),
-    "feed_rejected_csv": rejected(None, line_format=LINES_OF_CSV),
-    "feed_rejected_json": rejected(CLUSTER, line_format=LINES_OF_JSON),
+    "feed_bad_rows_csv": rejected(None, line_format=LINES_OF_CSV),
+    "feed_bad_rows_json": rejected(CLUSTER, line_format=LINES_OF_JSON),
     "insert_lines_cluster": insert(FILES, cluster=CLUSTER, spans_cluster=True, line_format=LINES_OF_CSV),
     "insert_lines_single": insert(
         UNSAFE.read_with(max_threads=1), cluster=None, spans_cluster=False, line_format=PLAIN
@@ -62,8 +62,8 @@ CASES: dict[str, Statement] = {
     "insert_lines_json": insert(FILES, cluster=None, spans_cluster=False, line_format=LINES_OF_JSON),
     "read_first_line_single": line_queries.render_read_first_line(source(KEYS).read_with(max_threads=1)),
     "count_lines_cluster": line_queries.render_count_lines(TABLE, CLUSTER),
-    "count_rejected_cluster": line_queries.render_count_rejected(TABLE, CLUSTER),
-    "read_rejected_cluster": line_queries.render_read_rejected(TABLE, CLUSTER, limit_rows=10),
+    "count_bad_rows_cluster": line_queries.render_count_bad_rows(TABLE, CLUSTER),
+    "read_bad_rows_cluster": line_queries.render_read_bad_rows(TABLE, CLUSTER, limit_rows=10),
 }
 
 

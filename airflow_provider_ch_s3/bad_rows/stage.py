@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.introspection.table import read_columns
 from airflow_provider_ch_s3.sql import line_queries
 from airflow_provider_ch_s3.sql.table_queries import render_create_distributed
-from airflow_provider_ch_s3.table.bad_rows import LineFormat, reject_table
+from airflow_provider_ch_s3.table.bad_rows import LineFormat, bad_row_table
 from airflow_provider_ch_s3.table.target import TableName, TargetSpec
 
 log = get_log(__name__)
@@ -40,17 +40,17 @@ SHOWN_CHARACTERS = 200
 REPORTED_REASONS = 100
 
 
-def create_rejected(client: ClickHouseClient, target: TargetSpec, *, may_create: bool) -> None:
+def create_bad_row_table(client: ClickHouseClient, target: TargetSpec, *, may_create: bool) -> None:
     """Create the table for bad rows on every node, and a Distributed table for bad rows if the target is Distributed.
 
     :param may_create: if false, nothing may be changed.
     :raises TargetError: if a table of the same name has other columns.
     :raises ConfigError: if the table does not exist, and may not be created.
     """
-    local = reject_table(target.local)
+    local = bad_row_table(target.local)
     if may_create:
         client.execute_everywhere(
-            partial(line_queries.render_create_rejected, local, is_replicated=target.is_replicated)
+            partial(line_queries.render_create_bad_row_table, local, is_replicated=target.is_replicated)
         )
     found = {column.name for column in next(iter(read_columns(client, local, None).values()), ())}
     if not found:
@@ -67,7 +67,7 @@ def create_rejected(client: ClickHouseClient, target: TargetSpec, *, may_create:
         )
     if target.distribution and may_create:
         over = replace(target.distribution, local=local, sharding_key="rand()")
-        client.execute_everywhere(partial(render_create_distributed, reject_table(target.name), over))
+        client.execute_everywhere(partial(render_create_distributed, bad_row_table(target.name), over))
 
 
 def stage_lines(
@@ -95,7 +95,7 @@ def stage_lines(
     everywhere(partial(line_queries.render_feed_accepted, name(f"{FEED}0"), lines, staged, line_format=line_format))
     everywhere(
         partial(
-            line_queries.render_feed_rejected,
+            line_queries.render_feed_bad_rows,
             name(f"{FEED}1"),
             lines,
             rejected,
@@ -111,7 +111,7 @@ def stage_lines(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rejects:
+class BadRows:
     """Staged bad rows.
 
     :param line_count: number of lines taken apart, good and bad rows.
@@ -129,18 +129,18 @@ class Rejects:
     ended_at: int = 0
 
 
-def read_rejects(target: Target, attempt: AttemptId) -> Rejects:
+def read_bad_rows(target: Target, attempt: AttemptId) -> BadRows:
     """Count the lines and the bad rows of an attempt, and read the first bad rows."""
     staging, staged = target.staging, target.find_staged(attempt, REJECTED)
     counted = target.find_staged(attempt, COUNTED)
     (lines,) = staging.client.query(line_queries.render_count_lines(counted, staging.cluster))
-    rows = staging.query_agreed(staged, line_queries.render_count_rejected, is_exact=True)
+    rows = staging.query_agreed(staged, line_queries.render_count_bad_rows, is_exact=True)
     by_reason: Counter[tuple[str, str]] = Counter()
     for row in rows:
         by_reason[row["file"], row["why"]] += row["row_count"]
-    statement = line_queries.render_read_rejected(staged, staging.cluster, limit_rows=SHOWN_ROWS)
+    statement = line_queries.render_read_bad_rows(staged, staging.cluster, limit_rows=SHOWN_ROWS)
     ordered = sorted(by_reason.items(), key=lambda item: (-item[1], item[0]))
-    return Rejects(
+    return BadRows(
         row_count=by_reason.total(),
         line_count=int(lines["line_count"]),
         reasons=[{"file": file, "reason": why, "rows": count} for (file, why), count in ordered[:REPORTED_REASONS]],
@@ -151,38 +151,38 @@ def read_rejects(target: Target, attempt: AttemptId) -> Rejects:
     )
 
 
-def check_rejects(rejects: Rejects, accepted_rows: int, allowed: Reject, table: TableName) -> None:
+def check_bad_rows(bad_rows: BadRows, accepted_rows: int, allowed: Reject, table: TableName) -> None:
     """Log the first bad rows, and check that they are few enough.
 
     :param allowed: how many may be bad.
     :param table: the table for the bad rows.
     :raises LoadError: if they are too many, or if it is unknown where rows begin.
     """
-    if not rejects.row_count:
+    if not bad_rows.row_count:
         return
-    if rejects.open_file:
+    if bad_rows.open_file:
         raise LoadError(
             "bad-rows-unsupported",
-            f"{rejects.open_file!r} has a quote that is not closed in line {rejects.opened_at}, and one in line"
-            f" {rejects.ended_at} that may close it: what is between them may be one text of several lines, not rows,"
-            " so nothing was committed; correct the file, or use bad_rows='fail', which reads such texts",
+            f"{bad_rows.open_file!r} has a quote that is not closed in line {bad_rows.opened_at}, and one in line"
+            f" {bad_rows.ended_at} that may close it: what is between them may be one text of several lines, not"
+            " rows, so nothing was committed; correct the file, or use bad_rows='fail', which reads such texts",
         )
-    shown = "\n  ".join(rejects.first)
-    total = rejects.row_count + accepted_rows
-    ratio = rejects.row_count / total
+    shown = "\n  ".join(bad_rows.first)
+    total = bad_rows.row_count + accepted_rows
+    ratio = bad_rows.row_count / total
     limit = ""
-    if allowed.max_rows is not None and rejects.row_count > allowed.max_rows:
+    if allowed.max_rows is not None and bad_rows.row_count > allowed.max_rows:
         limit = f"Reject(max_rows={allowed.max_rows})"
     elif allowed.max_ratio is not None and ratio > allowed.max_ratio:
         limit = f"Reject(max_ratio={allowed.max_ratio})"
     if limit:
         raise LoadError(
             "bad-rows-too-many",
-            f"{count_of(rejects.row_count, 'row')} of {total:,} ({ratio:.2%}) cannot be loaded, more than {limit}"
+            f"{count_of(bad_rows.row_count, 'row')} of {total:,} ({ratio:.2%}) cannot be loaded, more than {limit}"
             f" allows, and nothing was committed; correct the files, or raise the limit. The first of them:"
             f"\n  {shown}",
         )
-    log.warning("%s cannot be loaded and will be in %s:\n  %s", count_of(rejects.row_count, "row"), table, shown)
+    log.warning("%s cannot be loaded and will be in %s:\n  %s", count_of(bad_rows.row_count, "row"), table, shown)
 
 
 def _describe(row: dict[str, Any]) -> str:
