@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -25,7 +25,7 @@ from airflow_provider_ch_s3.load.arrivals import ReadyFiles
 from airflow_provider_ch_s3.load.chunks import ChunkFiles, ChunkLimits
 from airflow_provider_ch_s3.load.lineage import Lineage
 from airflow_provider_ch_s3.load.planning import Planning
-from airflow_provider_ch_s3.load.prepare import PreparedLoad
+from airflow_provider_ch_s3.load.prepare import PreparedLoad, prepare_load
 from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
 from airflow_provider_ch_s3.monitoring.state import QueryStatus, Submission
 from airflow_provider_ch_s3.report import LoadReport, build_report
@@ -38,7 +38,10 @@ log = get_log(__name__)
 
 @dataclass(kw_only=True)
 class Load(ABC):
-    """The load of one request by one task."""
+    """The load of one request by one task.
+
+    :param prepare_load: inspects the files, and plans.
+    """
 
     client: ClickHouseClient
     store: ObjectStore
@@ -46,6 +49,7 @@ class Load(ABC):
     request: LoadRequest
     identity: LoadIdentity
     timing: Timing = REAL_TIME
+    prepare_load: Callable[..., PreparedLoad] = prepare_load
     after_kill: ClassVar[str]
     """What a killed load leaves behind, for error messages."""
     _is_killed: bool = field(default=False, init=False)
@@ -125,6 +129,7 @@ class Load(ABC):
             declaration=self.declaration,
             request=self.request,
             identity=self.identity,
+            prepare_load=self.prepare_load,
         )
 
     def is_running(self, query_id: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
@@ -12,6 +12,7 @@ from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.exactly_once.owner import owned
+from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.wiring import find_target
 from airflow_provider_ch_s3.monitoring.state import Submission, kill_queries
@@ -28,10 +29,12 @@ def kill_load(
     *,
     submission: Submission | None = None,
     timing: Timing = REAL_TIME,
+    find_target: Callable[..., Target] = find_target,
 ) -> None:
     """Stop a task's load: kill the queries on all nodes, drop the staging tables, finish an interrupted commit.
 
     :param submission: a statement that may not have reached a server yet.
+    :param find_target: wires the table.
     :raises LoadError: if something may still be running.
     """
     client = client.within(declaration)

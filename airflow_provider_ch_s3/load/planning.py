@@ -38,6 +38,7 @@ class Planning:
     """What a load plans with.
 
     :param client: of the connected server.
+    :param prepare_load: inspects, checks and plans.
     """
 
     client: ClickHouseClient
@@ -45,6 +46,7 @@ class Planning:
     declaration: ClusterDeclaration
     request: LoadRequest
     identity: LoadIdentity
+    prepare_load: Callable[..., PreparedLoad] = prepare_load
 
     @property
     def inspection(self) -> LoadRequest:
@@ -76,7 +78,7 @@ class Planning:
 
         :param ledger: where loads announce their part of the memory; None to count only what runs.
         """
-        return prepare_load(
+        return self.prepare_load(
             self.client,
             self.request,
             cluster,

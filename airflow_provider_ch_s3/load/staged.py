@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
@@ -88,9 +88,11 @@ MAX_ERROR_LENGTH = 2_000
 class StagedLoad(Load):
     """The load of one request by one task, in a process that works on it.
 
+    :param find_target: wires the table.
     :ivar progress: what this process knows of the load.
     """
 
+    find_target: Callable[..., Target] = find_target
     after_kill: ClassVar[str] = "nothing of it was committed"
     progress: Progress = field(default_factory=Progress, init=False)
     _token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
@@ -125,7 +127,14 @@ class StagedLoad(Load):
         declaration = self.declaration
         if self._target is not None:
             declaration = dataclasses.replace(declaration, cluster=self._target.cluster.name)
-        kill_load(self.client, declaration, self.identity, submission=self._submission, timing=self.timing)
+        kill_load(
+            self.client,
+            declaration,
+            self.identity,
+            submission=self._submission,
+            timing=self.timing,
+            find_target=self.find_target,
+        )
 
     def _advance(self, step: Step, waited_for: AttemptId | None = None) -> LoadReport | str:
         """Take one step after another: to the end, or until an INSERT runs: any process can wait for the end."""
@@ -295,7 +304,7 @@ class StagedLoad(Load):
         self._log_report(report)
         if self.request.checks.validate_only:
             return
-        remove_gone(self.site, partial(find_target, self.client, self.declaration, timing=self.timing))
+        remove_gone(self.site, partial(self.find_target, self.client, self.declaration, timing=self.timing))
         self._dispose_of_files()
         if report.query_id and not self.identity.is_last_try:
             attempt = AttemptId.parse(report.query_id)
@@ -383,7 +392,7 @@ class StagedLoad(Load):
     def _find_target(self) -> Target:
         """Find the target; the nodes differ while somebody alters the table, or after a process died in an ALTER."""
         find = partial(
-            find_target, self.client, self.declaration, self.identity, token=self._token, timing=self.timing
+            self.find_target, self.client, self.declaration, self.identity, token=self._token, timing=self.timing
         )
         for _ in range(ALTER_PATIENCE_POLLS):
             try:

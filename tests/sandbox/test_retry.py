@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError, UnknownStateError
-from airflow_provider_ch_s3.load import planning
 from airflow_provider_ch_s3.modes import Append
 from airflow_provider_ch_s3.monitoring import monitor, state
 from airflow_provider_ch_s3.monitoring.monitor import QueryMonitor
@@ -248,18 +247,24 @@ def test_on_kill_drops_what_the_task_gives_up_meanwhile(lab: Lab, table: str, ba
 
 @pytest.mark.thorough
 @BOTH_WAYS
-def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(lab: Lab, table: str, mode: str) -> None:
+def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(
+    lab: Lab, table: str, mode: str, background: Background
+) -> None:
     operator = lab.operator("in/*.csv", table, mode=mode)
-    real = planning.prepare_load
+    gates: dict[int, Gate] = {}
+    watch_statements(lab.monkeypatch, gates)
+    gate = Gate("count_loads")  # the last statement of the preparation
 
-    def killed_meanwhile(*given: Any, **named: Any) -> Any:
-        prepared = real(*given, **named)
-        operator.on_kill()  # as Airflow's signal handler does, between any two instructions
-        return prepared
-
-    lab.monkeypatch.setattr(planning, "prepare_load", killed_meanwhile)
-    with pytest.raises(LoadError, match=coded("task-killed", "ch-s3-", "submitted")):
+    def execute() -> None:
+        gates[threading.get_ident()] = gate
         operator.execute(lab.context(operator))
+
+    gate.task = background(execute)
+    wait_until(gate.reached.is_set, "the load that is prepared")
+    operator.on_kill()
+    error = gate.wake()
+    assert isinstance(error, LoadError)
+    assert (error.code, "submitted" in error.sentence) == ("task-killed", True)
     assert lab.inserts() == []
     assert lab.left_overs() == []
 

@@ -45,7 +45,7 @@ from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSp
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.introspection.table import read_definition
-from airflow_provider_ch_s3.load import kill, planning, staged, undo
+from airflow_provider_ch_s3.load import kill, staged, undo
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 from airflow_provider_ch_s3.modes import (
     Append,
@@ -357,7 +357,9 @@ def kill_model_load(load: Load, process: Process) -> None:
     """Kill the first try of a load, as a trigger does."""
     client = ModelClient(process)
     identity = load.identity(Life(0, 1))
-    kill.kill_load(client, ClusterDeclaration(cluster="c"), identity, timing=time_of(client))
+    kill.kill_load(
+        client, ClusterDeclaration(cluster="c"), identity, timing=time_of(client), find_target=find_model_target
+    )
 
 
 def undo_model_load(load: Load, process: Process, *, name: str = "") -> str:
@@ -387,9 +389,6 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "threading", type("threading", (), {"Thread": ModelThread, "Event": ModelEvent}))
     # Processes in the queue wait for random times: those of the play, so that the play can be repeated.
     monkeypatch.setattr(lock_queue.random, "uniform", lambda low, high: Cluster.current.rng.uniform(low, high))
-    for module in (kill, staged):
-        monkeypatch.setattr(module, "find_target", find_model_target)
-    monkeypatch.setattr(planning, "prepare_load", prepare_model_load)
     monkeypatch.setattr(ReplaceWhereMode, "check_before_staging", lambda *_: None)
     for module in (undo_mode, replace_files):
         monkeypatch.setattr(module, "check_keepable", lambda *_: None)
@@ -404,6 +403,7 @@ class Play:
         cluster.create("t", self.before)
         self.loads = loads
         self.is_replacing = loads[0].mode is not LoadMode.APPEND
+        self.prepare_load: Callable[..., PreparedLoad] = prepare_model_load
         self.gone: frozenset[str] = frozenset()
         self.switch_ratio = switch_ratio
         self.waiting = {load: list(load.lives) for load in loads}
@@ -437,6 +437,8 @@ class Play:
                 request=load.request,
                 identity=load.identity(life),
                 timing=time_of(client),
+                find_target=find_model_target,
+                prepare_load=self.prepare_load,
             )
             process.on_signal = load_run.kill
             return load_run.run()
@@ -1253,7 +1255,7 @@ def test_files_that_changed_replace_their_rows_whatever_breaks_off(seed: int) ->
     assert play.writers() == ({"w", "z"} if version else {"x", "w", "z"})
 
 
-def test_a_file_that_changes_again_and_again_is_planned_once_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changes_again_and_again_is_planned_once_each_time() -> None:
     """The load looks up the commit that replaced the file before, which is no news."""
     planned: list[object] = []
 
@@ -1261,11 +1263,11 @@ def test_a_file_that_changes_again_and_again_is_planned_once_each_time(monkeypat
         planned.append(named["files"])
         return prepare_model_load(*given, **named)
 
-    monkeypatch.setattr(planning, "prepare_load", prepare)
     first = Load("x", ("in/a",), LoadMode.APPEND, replaces_changed=True)
     loads = tuple(replace(first, name=f"x{version}", version=version) for version in ("", "-2", "-3", "-4"))
     play = Play(Cluster(2, OBJECTS, random.Random(0)), loads, switch_ratio=0.0)
     play.is_replacing = True
+    play.prepare_load = prepare
     for load in loads:
         play._run_quietly(load, Life(0, 1))
         play._run_quietly(replace(load, name=f"{load.name} again"), Life(0, 1))  # finds nothing new

@@ -87,10 +87,9 @@ def test_a_kill_before_the_table_exists_leaves_nothing(
         raise TargetChangingError(code, "no")
 
     monkeypatch.setattr(kill, "kill_queries", lambda *_, **__: nodes)
-    monkeypatch.setattr(kill, "find_target", refuse)
     client: Any = SimpleNamespace(within=lambda _: None)
     since = datetime.datetime.now(datetime.UTC)
     identity = LoadIdentity(dag_id="d", task_id="t", run_id="r", table="d.t", since=since)
     with caplog.at_level("INFO"):
-        kill.kill_load(client, ClusterDeclaration(), identity)
+        kill.kill_load(client, ClusterDeclaration(), identity, find_target=refuse)
     assert said in caplog.text
