@@ -29,7 +29,7 @@ def check_request(request: LoadRequest) -> None:
     """
     _check_expressions(request)
     _check_format(request)
-    if request.pattern.scheme.is_lake:
+    if request.source.scheme.is_lake:
         _check_lake(request)
     _check_direct(request)
     _check_chunks(request)
@@ -63,7 +63,7 @@ def _check_expressions(request: LoadRequest) -> None:
 
 def _check_format(request: LoadRequest) -> None:
     """Refuse what files of a format do not have, such as lines, as far as the names of the files tell the format."""
-    if name := request.data_format.format or next(filter(None, map(format_of_key, request.pattern.globs)), None):
+    if name := request.data_format.format or next(filter(None, map(format_of_key, request.source.globs)), None):
         check_dialect(name, request.csv)
         check_numbered(request.provenance, find_format(name))
         if request.keeps_bad_rows:
@@ -131,8 +131,8 @@ def _check_held(request: LoadRequest) -> None:
             isinstance(mode, Append) and mode.on_changed is OnChangedFiles.REPLACE,
             "which rows are of older files is known only at the commit",
         ),
-        f"{request.pattern}": (
-            request.pattern.scheme.is_lake,
+        f"{request.source}": (
+            request.source.scheme.is_lake,
             "the next load goes on after the newest snapshot in the table, and would load the held rows, too",
         ),
     }
@@ -140,12 +140,12 @@ def _check_held(request: LoadRequest) -> None:
 
 
 def _check_append(request: LoadRequest, mode: Append) -> None:
-    if mode.list_after_loaded and not (mode.skips_loaded and len(request.pattern.prefixes) == 1):
+    if mode.list_after_loaded and not (mode.skips_loaded and len(request.source.prefixes) == 1):
         raise ConfigError(
             "arguments-contradict",
             "Append(list_after_loaded=True) leaves out what is before the last loaded key of one address, and"
             " needs on_loaded='skip' and a single address in source; remove it, or use one task for each address"
-            f" (source is {request.pattern})",
+            f" (source is {request.source})",
         )
     if mode.on_changed is OnChangedFiles.REPLACE:
         _check_changed(request)
@@ -177,11 +177,11 @@ def _check_changed(request: LoadRequest) -> None:
             " load a row came from; give provenance={'source_file': 'path', 'load_id': 'load'}, and add these columns"
             " to a table that lacks them",
         )
-    if not request.pattern.scheme.is_reliable:
+    if not request.source.scheme.is_reliable:
         raise ConfigError(
             "arguments-contradict",
             "Append(on_changed='replace') needs an object store, since servers do not agree on the name of a URL"
-            f" ({request.pattern}); use mode=ReplaceWhere(…)",
+            f" ({request.source}); use mode=ReplaceWhere(…)",
         )
 
 
@@ -192,23 +192,23 @@ def _check_missing(request: LoadRequest) -> None:
             "Append(on_missing='delete') would remove the rows of all files that"
             f" after_load={request.after_load!r} takes out of the source; remove one of them",
         )
-    for glob in request.pattern.globs:
+    for glob in request.source.globs:
         folder, _, name = glob.rpartition("/")
         if before_wildcards(folder) != folder or "**" in name:
             raise ConfigError(
                 "arguments-contradict",
-                f"Append(on_missing='delete') compares a folder with the table, and {request.pattern} has wildcards"
+                f"Append(on_missing='delete') compares a folder with the table, and {request.source} has wildcards"
                 " in its folders, where one that is not there yet would count as deleted; name the folder, as in"
                 " 's3://bucket/folder/*.parquet', with a task for each (dynamic task mapping does that)",
             )
 
 
 def _check_changes(request: LoadRequest) -> None:
-    if not request.pattern.scheme.is_lake:
+    if not request.source.scheme.is_lake:
         raise ConfigError(
             "argument-without-effect",
             "Merge(on_removed='delete') needs a lake table, whose snapshots tell removed rows, and"
-            f" {request.pattern.scheme.store} does not have snapshots; remove it",
+            f" {request.source.scheme.store} does not have snapshots; remove it",
         )
     if {Origin.PATH, Origin.ROW} & set(request.provenance.values()):
         raise ConfigError(
@@ -219,13 +219,13 @@ def _check_changes(request: LoadRequest) -> None:
 
 
 def _check_after_load(request: LoadRequest) -> None:
-    pattern, wanted = request.pattern, request.after_load
+    source, wanted = request.source, request.after_load
     if isinstance(wanted, Keep):
         return
-    if not pattern.scheme.is_writable:
+    if not source.scheme.is_writable:
         raise ConfigError(
             "arguments-contradict",
-            f"after_load={wanted!r} is not possible with {pattern}, whose files cannot be changed; remove it",
+            f"after_load={wanted!r} is not possible with {source}, whose files cannot be changed; remove it",
         )
     if not isinstance(wanted, Move):
         return
@@ -234,10 +234,10 @@ def _check_after_load(request: LoadRequest) -> None:
             "arguments-contradict",
             "after_load=Move('') names no folder; give one of the same bucket, such as Move('loaded/')",
         )
-    if any(_may_match(glob, wanted.folder) for glob in pattern.globs):
+    if any(_may_match(glob, wanted.folder) for glob in source.globs):
         raise ConfigError(
             "arguments-contradict",
-            f"after_load={wanted!r} is in reach of {pattern}, so the next load would load the moved files again; give"
+            f"after_load={wanted!r} is in reach of {source}, so the next load would load the moved files again; give"
             " a folder that the source does not cover",
         )
 

@@ -39,7 +39,7 @@ from airflow_provider_ch_s3.common.declared import (
     deciding_fields,
     declared,
 )
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.data_format import DATA_FORMAT, Csv, Format
 from airflow_provider_ch_s3.modes import (
     MODE,
@@ -87,7 +87,7 @@ class LoadRequest:
     :param after_load: what happens to the files when their rows are committed: ``keep``, ``Tag()``, ``Move(folder)``
         or ``Delete()``; only files loaded by this task, and only if the files have not changed since.
     :param settings: ClickHouse settings; they override the connection's settings and computed settings.
-    :param pattern: the files.
+    :param source: the files.
     :param connection_settings: settings of the Airflow connection.
     :param timeout_seconds: the task's ``execution_timeout``.
     :param limit: how many loads of this task Airflow may run at once.
@@ -111,7 +111,7 @@ class LoadRequest:
     after_load: Keep | Tag | Move | Delete = declared(AFTER_LOAD, Keep(), decides_rows=False, is_of_folders=True)
     settings: Mapping[str, SettingValue] = declared(SETTINGS, {})
 
-    pattern: SourcePattern
+    source: Source
     connection_settings: Mapping[str, SettingValue] = field(default_factory=dict)
     timeout_seconds: float | None = None
     limit: LoadLimit = field(default_factory=LoadLimit)
@@ -123,7 +123,7 @@ class LoadRequest:
         """Argument → a hash of the value; only arguments that decide which rows are staged, or how to commit them."""
         values: dict[str, object] = {
             **dict(deciding_fields(self)),
-            "source": ", ".join(self.pattern.addresses),
+            "source": ", ".join(self.source.addresses),
             "the connection's settings": self.connection_settings,
             "the number of files": self.sample_files,
             "snapshot": self.snapshot,

@@ -71,7 +71,7 @@ def read_line_format(
     check_has_lines(data_format)
     is_csv = data_format != JSON
     source = SourceSpec(
-        pattern=request.pattern,
+        origin=request.source,
         access=access,
         files=files,
         data_format=CSV if is_csv else JSON,
@@ -134,7 +134,7 @@ def _check_folders(files: tuple[SourceFile, ...], target: TargetSpec, source: So
 
     :raises SourceError: if the folders differ.
     """
-    in_path = path_column_names(files, source.pattern.scheme)
+    in_path = path_column_names(files, source.origin.scheme)
     folders = [FileColumn(name=name, in_path=True) for name in sorted(in_path)]
     typed = type_path_columns(folders, files, target.columns)
     columns = {column.name for column in target.columns}
@@ -224,7 +224,7 @@ def _by_position(
     if unknown and request.takes_all_columns:
         raise SourceError(
             "new-columns",
-            f"the header of {request.pattern} names {', '.join(map(show_name, unknown))}, and the table has no such"
+            f"the header of {request.source} names {', '.join(map(show_name, unknown))}, and the table has no such"
             " columns; add them, name what to load with columns=[…], or use Columns(on_new='ignore')",
         )
     fields = [
@@ -236,7 +236,7 @@ def _by_position(
     if not fields:
         raise ConfigError(
             "columns-missing",
-            f"no column of the table is in the files of {request.pattern}; name some of the files' columns in"
+            f"no column of the table is in the files of {request.source}; name some of the files' columns in"
             " columns=[…], or use Columns(on_new='fail')",
         )
     return (*fields, *folders)

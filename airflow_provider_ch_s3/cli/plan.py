@@ -143,7 +143,7 @@ def _describe(prepared: PreparedLoad, selection: ChunkSelection | None) -> dict[
     return {
         "table": str(prepared.target.name),
         "new_table": describe_table(prepared.new_table) if prepared.new_table else None,
-        "source": str(source.pattern),
+        "source": str(source.origin),
         "data_format": source.data_format,
         "files": len(source.files),
         "is_nothing_new": selection is not None and not selection.files,

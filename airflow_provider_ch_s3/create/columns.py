@@ -93,7 +93,7 @@ def read_new_columns(
         found = _choose_typed(client, source, in_files, cluster)
     else:
         found, reasons = _choose_text(client, source, request.csv.null_words)
-    in_path = path_column_names(files, source.pattern.scheme)
+    in_path = path_column_names(files, source.origin.scheme)
     columns = [
         NewColumn(name=name, type=kind, in_path=name in in_path, reason=reasons.get(name, ""))
         for name, kind in found.items()
@@ -127,7 +127,7 @@ def _check_nested(client: ClickHouseClient, source: SourceSpec, columns: Sequenc
         first, other = uneven[0]["first"], uneven[0]["other"]
         raise SourceError(
             "nested-lengths-differ",
-            f"{first!r} and {other!r} are lists of different lengths in {source.pattern}, and in a table they are one"
+            f"{first!r} and {other!r} are lists of different lengths in {source.origin}, and in a table they are one"
             " Nested column, whose lists are equally long; give one of them a name without a dot: leave it out of"
             f" columns=[…], and add select={{{other.replace('.', '_')!r}: '`{other}`'}}",
         )

@@ -21,7 +21,7 @@ from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, ErrorCode, ServerError, TargetError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
 from airflow_provider_ch_s3.exactly_once.records import SCHEMA_VERSION, Committed, Detail
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.sql import ledger_queries
 from airflow_provider_ch_s3.table.target import TableName, has_replicas, is_merge_tree, parse_table
@@ -287,13 +287,13 @@ class Ledger:
         """Have all loads planned at the same time count this load."""
         self.client.execute(ledger_queries.render_write_announcement(self.name, self.load_id))
 
-    def write_files(self, attempt: AttemptId, files: Sequence[SourceFile], pattern: SourcePattern) -> None:
+    def write_files(self, attempt: AttemptId, files: Sequence[SourceFile], source: Source) -> None:
         """Append the manifest of an attempt."""
         for some in batches(files, FILES_PER_STATEMENT):
             rows = (
                 {
                     "target": str(self.target),
-                    "path": pattern.path(file.key),
+                    "path": source.path(file.key),
                     "etag": file.etag,
                     "size_bytes": file.size_bytes,
                     "load_id": attempt.load_id,

@@ -46,7 +46,7 @@ from airflow_provider_ch_s3.exactly_once.staging import CHANGES, MERGED, FoundTa
 from airflow_provider_ch_s3.exactly_once.tables import AttemptTables
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.exactly_once.views import read_views
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.introspection.table import read_definition
@@ -226,7 +226,7 @@ class Owner:
         self,
         attempt: AttemptId,
         files: Sequence[SourceFile],
-        pattern: SourcePattern,
+        source: Source,
         planned: Planned,
         stage: Stage | None = None,
         create: Callable[[Staging, StagingTable, TableName], TableName] = Staging.create,
@@ -238,7 +238,7 @@ class Owner:
         :returns: the table that the INSERT writes to.
         """
         self._planned = attempt
-        self.ledger.write_files(attempt, files, pattern)
+        self.ledger.write_files(attempt, files, source)
         self._write(EventKind.PLANNED, attempt, planned)
         staged = create(self.staging, StagingTable(attempt=attempt, epoch=self.epoch), self.ledger.target)
         return stage(self.staging, attempt, self.epoch, staged) if stage else staged
@@ -247,12 +247,12 @@ class Owner:
         self,
         attempt: AttemptId,
         files: Sequence[SourceFile],
-        pattern: SourcePattern,
+        source: Source,
         planned: Planned,
         committed: Committed,
     ) -> None:
         """Record files whose rows the target has already, written by others, as a committed attempt."""
-        self.ledger.write_files(attempt, files, pattern)
+        self.ledger.write_files(attempt, files, source)
         self._write(EventKind.PLANNED, attempt, planned)
         self._write(EventKind.COMMITTED, attempt, committed)
         # Until the name is there, the table counts as unknown, and this can be repeated.

@@ -49,7 +49,7 @@ class Planned:
     :param columns: column → the columns of the files that its value comes from.
     :param provenance: column → what fills the column.
     :param is_filtered: a condition leaves rows out.
-    :param is_pattern: the servers expand a glob themselves.
+    :param is_glob: the servers expand a glob themselves.
     :param views: role of a staging table → database and name of the rows' destination, for destinations besides the
         target.
     :param snapshot: of a lake table, as in the report.
@@ -74,7 +74,7 @@ class Planned:
     size_bytes: int = 0
     rows: int | None = None
     data_format: str = ""
-    is_pattern: bool = False
+    is_glob: bool = False
     is_filtered: bool = True
     filled: Sequence[str] = ()
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)

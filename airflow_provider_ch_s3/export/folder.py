@@ -188,7 +188,7 @@ class ExportFolder:
             log.info("removed %s, which is not part of the export", key)
 
     def _list(self) -> tuple[SourceFile, ...]:
-        return tuple(self.store.list_files(self.destination.pattern))
+        return tuple(self.store.list_files(self.destination.source))
 
     def _get(self, name: str) -> SmallObject | None:
         return self.store.read(self.destination.bucket, f"{self.destination.prefix}{name}")

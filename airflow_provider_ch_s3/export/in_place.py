@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.common.work import log_folded
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, ServerError, SourceError
 from airflow_provider_ch_s3.files.access import warn_if_plain
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.file_format import infer_format
 from airflow_provider_ch_s3.files.source import SourceSpec
 from airflow_provider_ch_s3.files.stores import ObjectStore
@@ -48,7 +48,7 @@ class InPlaceRequest:
     :param timeout_seconds: the task's ``execution_timeout``.
     """
 
-    pattern: SourcePattern
+    source: Source
     sql: str
     data_format: str | None = None
     compression: str | None = None
@@ -82,7 +82,7 @@ def query_in_place(
         parse_structure(request.structure, frozenset())
     source = _read_source(client, store, request)
     plan = _plan(client, declaration, request, source)
-    log_folded(log, f"the plan for {request.pattern}", plan.describe())
+    log_folded(log, f"the plan for {request.source}", plan.describe())
     warn_if_plain(source.access)
     rendered = partial(
         render_select_files,
@@ -100,13 +100,13 @@ def query_in_place(
     except ServerError as error:
         raise SourceError(
             "query-refused",
-            f"the server refuses the query over {request.pattern}: {error.sentence}; give one SELECT without"
+            f"the server refuses the query over {request.source}: {error.sentence}; give one SELECT without"
             " FORMAT, whose columns the files have",
         ) from error
     if len(rows) > request.max_rows:
         raise LoadError(
             "rows-too-many",
-            f"the query over {request.pattern} yields more than max_rows={request.max_rows:,} rows, and all of them"
+            f"the query over {request.source} yields more than max_rows={request.max_rows:,} rows, and all of them"
             " would go to Airflow's database; aggregate them, raise max_rows, or load the files into a table",
         )
     return rows
@@ -148,28 +148,28 @@ def _plan(
 
 
 def _read_source(client: ClickHouseClient, store: ObjectStore, request: InPlaceRequest) -> SourceSpec:
-    listed = LoadRequest(pattern=request.pattern, table="", arrivals=Arrivals(on_none=OnNothing.SUCCEED))
+    listed = LoadRequest(source=request.source, table="", arrivals=Arrivals(on_none=OnNothing.SUCCEED))
     files = list_files(store, listed, is_recorded=False)
     if not files:
         raise SourceError(
             "no-file-matches",
-            f"no file matches {request.pattern.with_hint}; check the address, and that the files were delivered",
+            f"no file matches {request.source.with_hint}; check the address, and that the files were delivered",
         )
     given = check_format(client, request.data_format) if request.data_format else None
     data_format, compression = infer_format((file.key for file in files), given, request.compression)
     source = SourceSpec(
-        pattern=request.pattern,
+        origin=request.source,
         access=store.access(),
         files=files,
         data_format=data_format,
         compression=compression,
         columns=(),
     )
-    if source.is_pattern:
+    if source.is_glob:
         raise SourceError(
             "files-too-many",
-            f"{request.pattern}: {count_of(len(files), 'file')} are too many to be named in one statement, as they"
+            f"{request.source}: {count_of(len(files), 'file')} are too many to be named in one statement, as they"
             " must be for the query to read what was listed; narrow the source, or load the files into a table",
         )
-    log.info("%s, %s in %s", request.pattern, format_bytes(source.size_bytes), count_of(len(files), "file"))
+    log.info("%s, %s in %s", request.source, format_bytes(source.size_bytes), count_of(len(files), "file"))
     return source

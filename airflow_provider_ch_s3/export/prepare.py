@@ -140,7 +140,7 @@ class PreparedExport:
         found: list[ExportedFile] = []
         for some in batches(files, FILES_AT_ONCE):
             source = SourceSpec(
-                pattern=self.request.destination.pattern,
+                origin=self.request.destination.source,
                 access=self.access,
                 files=tuple(some),
                 data_format=self.request.data_format,
@@ -238,5 +238,5 @@ _REMEDIES = (
 
 def explain_export(message: str) -> str:
     """Return the server's message, followed by a remedy."""
-    remedy = next((text for pattern, text in _REMEDIES if re.search(pattern, message)), "correct the query")
+    remedy = next((text for source, text in _REMEDIES if re.search(source, message)), "correct the query")
     return f"{message}; nothing was left in the folder: {remedy}"

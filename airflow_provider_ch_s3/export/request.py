@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.clickhouse.expressions import parse_expression
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import S3, SourcePattern, read_web
+from airflow_provider_ch_s3.files.addresses import S3, Source, read_web
 from airflow_provider_ch_s3.files.file_format import FORMATS, find_format
 from airflow_provider_ch_s3.files.globs import UNSAFE_IN_PATH
 from airflow_provider_ch_s3.table.target import parse_table
@@ -33,9 +33,9 @@ class Destination:
         return f"s3://{self.bucket}/{self.prefix}"
 
     @property
-    def pattern(self) -> SourcePattern:
+    def source(self) -> Source:
         """All objects in the folder, for a listing."""
-        return SourcePattern(bucket=self.bucket, globs=(f"{self.prefix}**",))
+        return Source(bucket=self.bucket, globs=(f"{self.prefix}**",))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -157,7 +157,7 @@ class NamedStore:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SourcePattern:
+class Source:
     """The objects that a load selects: the keys in ``bucket`` that match any of ``globs``.
 
     :param bucket: a bucket, a container of Azure, or the scheme and host of a URL.
@@ -295,7 +295,7 @@ SOURCE = Kind(_parse_addresses, Form.TEXT, of=TEXT)
 LOCATION = Kind(_parse_location, Form.TEXT)
 
 
-def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePattern:
+def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> Source:
     """Parse ``s3://bucket/key``, or a list of addresses; keys may have ``*``, ``?``, ``**``, ``{a,b}``, ``{1..9}``.
 
     :param scheme: the expected kind of address.
@@ -330,25 +330,25 @@ def parse_source(source: str | Sequence[str], scheme: Scheme = S3) -> SourcePatt
             f"source names the buckets {', '.join(sorted(buckets))}; one load reads one bucket, so use one"
             " task for each (dynamic task mapping does that)",
         )
-    return SourcePattern(bucket=buckets.pop(), globs=tuple(globs), scheme=scheme)
+    return Source(bucket=buckets.pop(), globs=tuple(globs), scheme=scheme)
 
 
-def parse_location(source: object, scheme: Scheme) -> SourcePattern:
+def parse_location(source: object, scheme: Scheme) -> Source:
     """Parse the address of a lake table: the folder with all files of the table.
 
     :param scheme: the format, with addresses in S3.
-    :returns: a pattern with the format's scheme in the store that the address names.
+    :returns: the table's files, with the format's scheme in the store that the address names.
     :raises ConfigError: if the address is malformed, or names several tables.
     """
     if not isinstance(source, str):
         raise refuse_argument("source", source, f"give the location of one table, such as {scheme.example!r}")
     if (store := find_scheme(source)) in (GCS, AZURE):
         scheme = replace(store, **{name: getattr(scheme, name) for name in _OF_LAKE})
-    pattern = parse_source(source.rstrip("/"), scheme)
-    (folder,) = pattern.globs
+    files = parse_source(source.rstrip("/"), scheme)
+    (folder,) = files.globs
     if WILDCARD.search(folder):
         raise _names_tables(source)
-    return replace(pattern, globs=(f"{folder}/**",))
+    return replace(files, globs=(f"{folder}/**",))
 
 
 def find_scheme(address: str) -> Scheme:

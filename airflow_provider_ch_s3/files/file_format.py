@@ -301,5 +301,5 @@ def file_extension(key: str) -> str:
 
 
 def format_of_key(key: str) -> str | None:
-    """The format that the end of a key, or of a pattern of keys, tells; None if it tells none."""
+    """The format that the end of a key, or of a glob, tells; None if it tells none."""
     return _BY_EXTENSION.get(file_extension(os.path.splitext(key)[0] if is_compressed(key) else key))

@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.clickhouse.type_table import plan_conversion
 from airflow_provider_ch_s3.common.text import show_version
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import StoreAccess, TableFunction
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.file_format import FileFormat, find_format
 from airflow_provider_ch_s3.files.globs import (
     UNREADABLE_BRACES,
@@ -248,7 +248,7 @@ class SourceSpec:
     :param may_list: the servers may list the bucket, and the files are a whole listing of the source.
     """
 
-    pattern: SourcePattern
+    origin: Source
     access: StoreAccess
     files: tuple[SourceFile, ...]
     data_format: str
@@ -375,33 +375,33 @@ class SourceSpec:
         :raises SourceError: if ClickHouse cannot read the user's source.
         """
         if self.reader:
-            return self.access.address(self.pattern.bucket, f"{self.reader.location}/")
-        keys = list_keys(self.files, self.pattern)
+            return self.access.address(self.origin.bucket, f"{self.reader.location}/")
+        keys = list_keys(self.files, self.origin)
         if not keys:
-            keys = join_keys(self.pattern.globs)
-            if UNREADABLE_BRACES.search(keys) or not self.pattern.scheme.lists_folders:
+            keys = join_keys(self.origin.globs)
+            if UNREADABLE_BRACES.search(keys) or not self.origin.scheme.lists_folders:
                 raise SourceError(
                     "files-too-many",
-                    f"{len(self.files)} files are too many to name one by one, and ClickHouse cannot read the pattern"
-                    f" {keys!r}: it does not support wildcards in braces; use one task for each pattern (dynamic task"
+                    f"{len(self.files)} files are too many to name one by one, and ClickHouse cannot read the glob"
+                    f" {keys!r}: it does not support wildcards in braces; use one task for each glob (dynamic task"
                     " mapping does that)",
                 )
         elif self.may_list and len(self.files) >= MIN_LISTED_TOGETHER and "?" not in keys:
             keys = list_together(keys, self._list_starts) or keys
-        return self.access.address(self.pattern.bucket, keys)
+        return self.access.address(self.origin.bucket, keys)
 
     @property
     def _list_starts(self) -> list[str]:
         """Beginnings of keys that the servers may list: of the source, and the folder of very many keys."""
-        starts = [before_wildcards(glob) for glob in self.pattern.globs]
+        starts = [before_wildcards(glob) for glob in self.origin.globs]
         if len(self.files) >= MIN_KEYS_FOR_FOLDER:
             starts.append(folder_of(os.path.commonprefix([file.key for file in self.files])))
         return starts
 
     @property
-    def is_pattern(self) -> bool:
+    def is_glob(self) -> bool:
         """Whether the files are too many to name, so that the servers find them by the user's source."""
-        return self.reader is None and not list_keys(self.files, self.pattern)
+        return self.reader is None and not list_keys(self.files, self.origin)
 
     @property
     def described_address(self) -> str:
@@ -413,12 +413,12 @@ class SourceSpec:
         if self.path_filter:
             for file in self.files:
                 if not re.search(r"[*?{}]|::", file.key):
-                    return self.access.address_of_one(self.pattern.bucket, file.key)
+                    return self.access.address_of_one(self.origin.bucket, file.key)
         return self.address
 
     def server_path(self, file: SourceFile) -> str:
         """The file's ``_path`` in the servers' answers."""
-        return self.access.path(self.pattern.bucket, file.key)
+        return self.access.path(self.origin.bucket, file.key)
 
     def server_paths(self, files: Iterable[SourceFile]) -> tuple[str, ...]:
         """The files' ``_path`` in the servers' answers."""
@@ -429,14 +429,14 @@ class SourceSpec:
         """Values of ``_path`` to keep; empty if the address alone matches exactly the files."""
         if (
             not self.reader
-            and not self.is_pattern
-            and any(self.pattern.scheme.unsafe.search(file.key) for file in self.files)
+            and not self.is_glob
+            and any(self.origin.scheme.unsafe.search(file.key) for file in self.files)
         ):
             return self.server_paths(self.files)
         return ()
 
 
-def list_keys(files: Sequence[SourceFile], pattern: SourcePattern) -> str:
+def list_keys(files: Sequence[SourceFile], source: Source) -> str:
     """Name files one by one, in a single glob; '' if they are too many for a statement.
 
     A character that ClickHouse does not take literally becomes ``?``, which matches any character except ``/``: then
@@ -444,8 +444,8 @@ def list_keys(files: Sequence[SourceFile], pattern: SourcePattern) -> str:
     """
     if len(files) > MAX_LISTED_FILES:
         return ""
-    unsafe = pattern.scheme.unsafe
+    unsafe = source.scheme.unsafe
     keys = sorted({unsafe.sub(lambda m: "?" * len(m[0]), file.key) for file in files})
     joined = join_keys(keys)
-    filter_bytes = sum(len(file.key.encode()) + len(pattern.bucket) + 5 for file in files) if "?" in joined else 0
+    filter_bytes = sum(len(file.key.encode()) + len(source.bucket) + 5 for file in files) if "?" in joined else 0
     return joined if len(joined) + filter_bytes <= MAX_KEY_LIST_BYTES else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from airflow_provider_ch_s3.files.access import StoreAccess
-from airflow_provider_ch_s3.files.addresses import Scheme, SourcePattern
+from airflow_provider_ch_s3.files.addresses import Scheme, Source
 from airflow_provider_ch_s3.files.snapshots import Layout, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 
@@ -26,14 +26,14 @@ class ObjectStore(Protocol):
     def account(self) -> str:
         """The storage account, if bucket names are unique only within an account; '' elsewhere."""
 
-    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterable[SourceFile]:
+    def list_files(self, source: Source, *, after: str = "") -> Iterable[SourceFile]:
         """List all objects under the source's prefixes; the objects of a long listing come page by page.
 
         :param after: only objects with a greater key, in stores that list in the order of the keys.
         :raises SourceError: if the bucket is missing or may not be listed.
         """
 
-    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterable[tuple[SourceFile, float]]:
+    def list_ages(self, source: Source, *, after: str = "") -> Iterable[tuple[SourceFile, float]]:
         """List the same objects, each with the age in seconds by the store's own clock.
 
         :raises SourceError: as :meth:`list_files`, or if the store does not tell the time.
@@ -156,12 +156,12 @@ class ChangedError(Exception):
 
 
 def list_ages(
-    store: ObjectStore, pattern: SourcePattern, *, min_age: float, after: str = ""
+    store: ObjectStore, source: Source, *, min_age: float, after: str = ""
 ) -> Iterable[tuple[SourceFile, float]]:
     """List objects as :meth:`ObjectStore.list_ages`; without a least age, the store need not tell the time.
 
     :param min_age: the least age in seconds that anybody asks for; 0: all objects are old enough.
     """
     if min_age:
-        return store.list_ages(pattern, after=after)
-    return ((file, math.inf) for file in store.list_files(pattern, after=after))
+        return store.list_ages(source, after=after)
+    return ((file, math.inf) for file in store.list_files(source, after=after))

@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.files.addresses import (
     DELTA,
     NamedStore,
     Scheme,
-    SourcePattern,
+    Source,
     find_host,
     find_scheme,
     parse_location,
@@ -62,8 +62,8 @@ class Lake:
         """
         with self._importing():
             location, open_table = self._find(files)
-        pattern = self._locate(location, files)
-        return LakeStore(files=files, pattern=pattern, open_table=open_table, snapshot=snapshot)
+        source = self._locate(location, files)
+        return LakeStore(files=files, source=source, open_table=open_table, snapshot=snapshot)
 
     def find_metadata(self, files: ReadableStore, known: str) -> str:
         """Find the newest object of the metadata with few requests; '' if the known object is gone.
@@ -101,7 +101,7 @@ class Lake:
 
         return self.source, partial(IcebergTable, limit_bytes=self.limit_bytes)
 
-    def _locate(self, location: str, files: ReadableStore) -> SourcePattern:
+    def _locate(self, location: str, files: ReadableStore) -> Source:
         return replace(parse_location(location, self.scheme), account=files.account)
 
     def _in_catalog(self) -> NamedTable:

@@ -52,7 +52,7 @@ def explain_bad_value(
     :param message: of the refusing server.
     :param where: the load's condition: only rows that fulfil the condition are loaded.
     """
-    told = bad_value.somewhere_in(source.pattern)
+    told = bad_value.somewhere_in(source.origin)
     in_path = any(column.in_path and column.name == bad_value.column for column in source.columns)
     if source.reader or not (in_path or source.format.is_typed or is_computed(message)):
         return str(told)
@@ -74,7 +74,7 @@ def explain_bad_value(
         for one in source.files:
             file = alone(one)
             if file.has_bad_value(columns):
-                address = show_name(source.pattern.address(one.key))
+                address = show_name(source.origin.address(one.key))
                 told = replace(told, place=f"in {address}")
                 row = file.find_row(columns)
                 below = " below the header" if source.has_header else ""
@@ -111,7 +111,7 @@ def _find_folder(
     by_text = {folder_values(one).get(told.column, ""): one for one in reversed(source.files)}
     for text, one in by_text.items():
         if text and alone(one).has_bad_value(columns, 0, 1):
-            place = f"in the folder {told.column}={text} of {show_name(source.pattern.address(one.key))}"
+            place = f"in the folder {told.column}={text} of {show_name(source.origin.address(one.key))}"
             return replace(told, place=place, value=told.value if told.is_null else unquote(text))
     return told
 

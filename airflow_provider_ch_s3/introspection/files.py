@@ -87,7 +87,7 @@ def _find_format(
         (file.key for file in files), given, request.data_format.compression, request.unnamed_format
     )
     source = SourceSpec(
-        pattern=request.pattern,
+        origin=request.source,
         access=access,
         files=files,
         data_format=data_format,
@@ -138,7 +138,7 @@ def read_source(
         files = source.files
     if source.format.is_csv and is_delimiter_given(request):
         beginnings.check_given(delimiter_of(source, request), count=len(wanted))
-    in_path = path_column_names(files, request.pattern.scheme)
+    in_path = path_column_names(files, request.source.scheme)
     if in_path and access.function is TableFunction.URL:
         for file in files:
             check_folders_of_url(file)
@@ -167,7 +167,7 @@ def read_source(
     beginnings.check_columns(source, target)
     types = _read_as_texts(types, source, beginnings)
     guessed = {name: kind for name, kind in types.items() if name not in wanted}
-    check_nesting(guessed, f"of {source.pattern}", "create the table with a String or a JSON column for it")
+    check_nesting(guessed, f"of {source.origin}", "create the table with a String or a JSON column for it")
     described = (
         *(FileColumn(name=name, type=kind) for name, kind in types.items()),
         *(FileColumn(name=name, in_path=True) for name in sorted(in_path)),

@@ -149,7 +149,7 @@ class Beginnings:
         if str(settings.get(f"input_format_{kind}_detect_header", 1)).casefold() in {"0", "false"}:
             return False
         texts = (*self.request.select.values(), self.request.where, self.request.mode.deleted)
-        in_path = path_column_names(source.files, source.pattern.scheme)
+        in_path = path_column_names(source.files, source.origin.scheme)
         named = (name for text in texts for name in find_names(text) if not is_value(name))
         others = {*(self.request.columns.only or ()), *in_path, *named}
         found: dict[str, bool | None] = {}
@@ -254,7 +254,7 @@ class Beginnings:
             known = set(found)
             for name in first:
                 if name not in known and is_used(self.request, target, name):
-                    raise lacks_column(name, having, key, source.pattern.scheme)
+                    raise lacks_column(name, having, key, source.origin.scheme)
 
     def check_mark(self, columns: Mapping[str, str]) -> None:
         """Check that no byte order mark would become a part of a text, as happens without a header.
@@ -438,7 +438,7 @@ def _read(client: ClickHouseClient, source: SourceSpec, files: Sequence[SourceFi
 
 def _leave_out_blank(client: ClickHouseClient, source: SourceSpec) -> SourceSpec:
     small = tuple(file for file in source.files if file.size_bytes <= _largest_blank(file))
-    if not small or len(source.files) == 1 or source.is_pattern:
+    if not small or len(source.files) == 1 or source.is_glob:
         return source
     few = replace(source, files=small)
     find = load_queries.render_find_filled(few, is_json=source.format.is_json)

@@ -49,7 +49,7 @@ def _in_file_and_folder(source: SourceSpec, error: ServerError) -> str:
         r"Unknown field found (?:in format header: '(.+?)' at|while parsing \w+ format: (.+?): )", error.sentence
     )
     name = (match[1] or match[2]) if match else ""
-    return name if name in path_column_names(source.files, source.pattern.scheme) else ""
+    return name if name in path_column_names(source.files, source.origin.scheme) else ""
 
 
 def unreadable(source: SourceSpec, error: ServerError) -> ChS3Error:
@@ -57,20 +57,20 @@ def unreadable(source: SourceSpec, error: ServerError) -> ChS3Error:
     if twice := _in_file_and_folder(source, error):
         return SourceError(
             "column-in-folder",
-            f"{source.pattern} has a column {twice!r} in its files and in the names of its folders ({twice}=…), and"
+            f"{source.origin} has a column {twice!r} in its files and in the names of its folders ({twice}=…), and"
             f" ClickHouse reads only that of the folders from {source.data_format}; give"
             " settings={'input_format_skip_unknown_fields': 1} to leave out what is in the files",
         )
     if bad_value := read_bad_value(error.sentence):
-        text = str(bad_value.somewhere_in(source.pattern))
+        text = str(bad_value.somewhere_in(source.origin))
     else:
-        explained = explain(error.sentence, endpoint=source.access.endpoint_url or source.pattern.bucket)
-        text = f"ClickHouse cannot read {source.pattern} as {source.data_format}: {explained}"
+        explained = explain(error.sentence, endpoint=source.access.endpoint_url or source.origin.bucket)
+        text = f"ClickHouse cannot read {source.origin} as {source.data_format}: {explained}"
     return build_failure(
         SourceError,
         "files-unreadable",
         text,
         error.sentence,
         is_typed=source.format.is_typed,
-        is_whole=source.pattern.scheme.is_reliable,
+        is_whole=source.origin.scheme.is_reliable,
     )

@@ -53,7 +53,7 @@ def compare_files(
     """
     footers = read_footers(client, source, cluster) if source.has_footers else None
     source = replace(source, rows=footers.row_count if footers else count_rows(source.files))
-    scheme = source.pattern.scheme
+    scheme = source.origin.scheme
     in_path = path_column_names(source.files, scheme)
     try:
         schemas = read_schemas(client, replace(source, columns=()), footers)
@@ -110,8 +110,8 @@ def read_footers(client: ClickHouseClient, source: SourceSpec, cluster: str | No
         first, second = (schema["path"] for schema in schemas[:2])
         raise SourceError(
             "schemas-too-many",
-            f"the files of {source.pattern} have {len(schemas)} different schemas, the first two in {first!r} and"
-            f" {second!r}, and a load takes at most {MAX_DESCRIBED_FILES}; {remedy_for(source.pattern.scheme)}",
+            f"the files of {source.origin} have {len(schemas)} different schemas, the first two in {first!r} and"
+            f" {second!r}, and a load takes at most {MAX_DESCRIBED_FILES}; {remedy_for(source.origin.scheme)}",
         )
     return Footers(
         row_count=sum(int(schema["row_count"]) for schema in schemas),

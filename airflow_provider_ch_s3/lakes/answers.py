@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.common.text import KIB
 from airflow_provider_ch_s3.common.work import call_aside
 from airflow_provider_ch_s3.errors import ChS3Error, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import VendedKeys
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.stores import ReadableStore
 from airflow_provider_ch_s3.lakes.metadata import MetadataStore
 from airflow_provider_ch_s3.lakes.table import LakeTable
@@ -78,10 +78,10 @@ class NamedTable(ABC):
         """
 
     @abstractmethod
-    def open(self, files: ReadableStore, pattern: SourcePattern) -> LakeTable:
+    def open(self, files: ReadableStore, source: Source) -> LakeTable:
         """Read the metadata of the table.
 
-        :param pattern: of the files at the location.
+        :param source: of the files at the location.
         :raises SourceError: as :meth:`locate`; ConfigError as well.
         """
 

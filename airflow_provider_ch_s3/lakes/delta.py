@@ -23,7 +23,7 @@ from deltalake.exceptions import DeltaError
 
 from airflow_provider_ch_s3.errors import SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import TableFunction
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot
 from airflow_provider_ch_s3.files.source import ChangeData, SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
@@ -87,12 +87,12 @@ class DeltaTable:
 
     repeats_rows = False  # adding a file again changes what the log says of it
 
-    def __init__(self, files: ReadableStore, pattern: SourcePattern, *, limit_bytes: int) -> None:
+    def __init__(self, files: ReadableStore, source: Source, *, limit_bytes: int) -> None:
         self._files = files
         remedy = "compact the files of the table (Spark: OPTIMIZE), and have a checkpoint written"
         self._metadata = MetadataStore(files=files, limit_bytes=limit_bytes, remedy=remedy)
-        self._pattern = pattern
-        self._location = folder_of_table(pattern)
+        self._source = source
+        self._location = folder_of_table(source)
         self._commits: dict[int, str] = {}
         self._checkpoints: dict[int, list[str]] = {}
         self._list_log()
@@ -103,10 +103,10 @@ class DeltaTable:
 
     @property
     def _address(self) -> str:
-        return self._pattern.address(self._location)
+        return self._source.address(self._location)
 
     def _list_log(self) -> None:
-        for file in self._files.list_files(replace(self._pattern, globs=(f"{self._log}**",))):
+        for file in self._files.list_files(replace(self._source, globs=(f"{self._log}**",))):
             name = file.key.removeprefix(self._log)
             if match := _COMMIT.fullmatch(name):
                 self._commits[int(match["version"])] = file.key
@@ -115,14 +115,14 @@ class DeltaTable:
         if not self._commits:
             raise SourceError(
                 "lake-table-missing",
-                f"{self._pattern.address(self._log)} has no commit (*.json), so {self._address} is not the location"
+                f"{self._source.address(self._log)} has no commit (*.json), so {self._address} is not the location"
                 " of a Delta table; correct source",
             )
 
     @property
     def address(self) -> str:
         """Address of the newest commit."""
-        return self._pattern.address(self._commits[self._latest])
+        return self._source.address(self._commits[self._latest])
 
     @property
     def _latest(self) -> int:
@@ -201,10 +201,10 @@ class DeltaTable:
         (log / key.removeprefix(self._log)).write_bytes(self._read(key))
 
     def _read(self, key: str) -> bytes:
-        found = self._metadata.read(self._pattern.bucket, key)
+        found = self._metadata.read(self._source.bucket, key)
         if found is None:
             raise SourceError(
-                "snapshot-expired", f"{self._pattern.address(key)} was cleaned up while the log was read; load again"
+                "snapshot-expired", f"{self._source.address(key)} was cleaned up while the log was read; load again"
             )
         return found
 
@@ -364,7 +364,7 @@ class DeltaTable:
                 return file
             check_key(self._address, file.key)
             footer = read_footer(
-                self._pattern.address(file.key), partial(self._files.read_tail, self._pattern.bucket, file.key)
+                self._source.address(file.key), partial(self._files.read_tail, self._source.bucket, file.key)
             )
             return DataFile(key=file.key, size_bytes=file.size_bytes, rows=footer.rows, columns=file.columns)
 
@@ -535,7 +535,7 @@ class DeltaTable:
             except (ValueError, TypeError, AttributeError, RecursionError) as error:
                 raise SnapshotError(
                     "metadata-unreadable",
-                    f"{self._pattern.address(key)} is not a commit of Delta ({type(error).__name__}); it is damaged:"
+                    f"{self._source.address(key)} is not a commit of Delta ({type(error).__name__}); it is damaged:"
                     " have the table's writer repair the log",
                 ) from error
             yield action
@@ -587,19 +587,19 @@ class DeltaTable:
         return found
 
 
-def find_metadata(files: ReadableStore, pattern: SourcePattern, known: str) -> str:
+def find_metadata(files: ReadableStore, source: Source, known: str) -> str:
     """Find the newest commit; '' if a known commit is gone. Lists only the log from the known commit on.
 
-    :param pattern: of the table's files.
+    :param source: of the table's files.
     :param known: address of a commit.
     :raises SourceError: if the store cannot be listed.
     """
-    key = known.removeprefix(pattern.address(""))
+    key = known.removeprefix(source.address(""))
     log = key.rpartition("/")[0]
     # all names with a version begin with a zero, as a version has twenty digits
-    listed = files.list_files(replace(pattern, globs=(f"{log}/0*",)), after=key.removesuffix(".json"))
+    listed = files.list_files(replace(source, globs=(f"{log}/0*",)), after=key.removesuffix(".json"))
     commits = [file.key for file in listed if _COMMIT.fullmatch(file.key.rpartition("/")[2])]
-    return pattern.address(max(commits)) if key in commits else ""
+    return source.address(max(commits)) if key in commits else ""
 
 
 def _time_of(info: Mapping[str, Any]) -> int | None:

@@ -54,7 +54,7 @@ from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError
 from airflow_provider_ch_s3.files.access import TableFunction, VendedKeys
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.snapshots import DataFile, Layout, Snapshot, count_rows
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE, ReadableStore
@@ -237,20 +237,20 @@ class IcebergTable:
 
     repeats_rows = True
 
-    def __init__(self, files: ReadableStore, pattern: SourcePattern, *, limit_bytes: int, address: str = "") -> None:
+    def __init__(self, files: ReadableStore, source: Source, *, limit_bytes: int, address: str = "") -> None:
         self._files = files
         self._store = _metadata_of(files, limit_bytes)
         self._io = StoreIO({STORE: self._store})
-        self._pattern = pattern
-        self._location = folder_of_table(pattern)
+        self._source = source
+        self._location = folder_of_table(source)
         self._columns: dict[str, SnapshotColumns] = {}
         self.address = address or self._find_newest()
         self._metadata = self._read(self.address)
 
     def _find_newest(self) -> str:
         """:raises SourceError: if nothing tells which metadata file is the newest."""
-        address = self._pattern.address
-        key, written_last = _find_metadata(self._files, self._pattern)
+        address = self._source.address
+        key, written_last = _find_metadata(self._files, self._source)
         metadata = self._read(address(key))
         if written_last != key and self._read(address(written_last)).table_uuid != metadata.table_uuid:
             raise SourceError(
@@ -585,11 +585,11 @@ class IcebergTable:
     @property
     def _place(self) -> str:
         """Address of the table's location."""
-        return self._pattern.address(self._location)
+        return self._source.address(self._location)
 
     def _find_elsewhere(self, bucket: str, key: str) -> str:
         """Say that a file is not in the table's location; '' if it is."""
-        is_inside = bucket == self._pattern.bucket and key.startswith(f"{self._location}/")
+        is_inside = bucket == self._source.bucket and key.startswith(f"{self._location}/")
         return "" if is_inside else f"is outside of {self._place}, and one load reads one location"
 
     def _check_each_once(self, files: Sequence[SourceFile]) -> None:
@@ -613,10 +613,10 @@ class CatalogTable(NamedTable):
         bucket, key = _metadata_of(files, self.limit_bytes).split(self._load(files).metadata.location)
         return f"{files.scheme.prefix}{bucket}/{key}"
 
-    def open(self, files: ReadableStore, pattern: SourcePattern) -> IcebergTable:
+    def open(self, files: ReadableStore, source: Source) -> IcebergTable:
         """Ask for the newest metadata file, and read the file."""
         address = self.find_metadata(files, "")
-        return IcebergTable(files, pattern, limit_bytes=self.limit_bytes, address=address)
+        return IcebergTable(files, source, limit_bytes=self.limit_bytes, address=address)
 
     def vend_keys(self, files: ReadableStore) -> VendedKeys:
         """Take the keys from the catalog's answer about the table."""
@@ -760,17 +760,17 @@ def _count(snapshot: snapshots.Snapshot, name: str) -> int | None:
     return None if text is None else int(text)
 
 
-def find_metadata(files: ReadableStore, pattern: SourcePattern, known: str) -> str:
+def find_metadata(files: ReadableStore, source: Source, known: str) -> str:
     """Find the metadata file with the highest number; '' if a known file is gone.
 
     Lists only the names with the number of the known file or the next number: a folder of metadata may have a
     hundred thousand objects.
 
-    :param pattern: of the table's files.
+    :param source: of the table's files.
     :param known: address of a metadata file.
     :raises SourceError: if the store cannot be listed.
     """
-    folder, name = known.removeprefix(pattern.address("")).rpartition("/")[::2]
+    folder, name = known.removeprefix(source.address("")).rpartition("/")[::2]
     match = _METADATA.fullmatch(name)
     if match is None:
         return ""
@@ -778,29 +778,29 @@ def find_metadata(files: ReadableStore, pattern: SourcePattern, known: str) -> s
     numbers = (number, str(int(number) + 1).zfill(len(number)))
     globs = tuple(f"{folder}/{start}{one}*" for one in numbers)
     found: dict[str, int] = {}
-    for file in files.list_files(replace(pattern, globs=globs)):
+    for file in files.list_files(replace(source, globs=globs)):
         if match := _METADATA.fullmatch(file.key.rpartition("/")[2]):
             found[file.key] = int(match["version"])
-    return pattern.address(max(found, key=found.__getitem__)) if found else ""
+    return source.address(max(found, key=found.__getitem__)) if found else ""
 
 
-def _find_metadata(files: ReadableStore, pattern: SourcePattern) -> tuple[str, str]:
+def _find_metadata(files: ReadableStore, source: Source) -> tuple[str, str]:
     """Find the keys of the metadata file with the highest number and of the metadata file written last.
 
     :raises SourceError: if there is no metadata file, or several have the highest number.
     """
-    location = folder_of_table(pattern)
+    location = folder_of_table(source)
     folder = f"{location}/metadata/"
     found: dict[int, list[str]] = {}
     ages: dict[str, float] = {}
-    for file, age in files.list_ages(replace(pattern, globs=(f"{folder}*",))):
+    for file, age in files.list_ages(replace(source, globs=(f"{folder}*",))):
         if match := _METADATA.fullmatch(file.key.removeprefix(folder)):
             found.setdefault(int(match["version"]), []).append(file.key)
             ages[file.key] = age
     if not found:
         raise SourceError(
             "lake-table-missing",
-            f"{pattern.address(folder)} has no metadata file (*.metadata.json), so {pattern.address(location)} is not"
+            f"{source.address(folder)} has no metadata file (*.metadata.json), so {source.address(location)} is not"
             " the location of an Iceberg table; correct source",
         )
     newest = found[max(found)]

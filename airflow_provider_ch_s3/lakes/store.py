@@ -11,7 +11,7 @@ from typing import Protocol
 from airflow_provider_ch_s3.clickhouse.statement import MESSAGE_LIMIT, shorten_lines
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.access import StoreAccess
-from airflow_provider_ch_s3.files.addresses import AZURE, SourcePattern
+from airflow_provider_ch_s3.files.addresses import AZURE, Source
 from airflow_provider_ch_s3.files.snapshots import RECORD_NAME, Layout, Snapshot, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ReadableStore, RegionalStore
@@ -23,9 +23,9 @@ _PANIC = "PanicException"
 
 
 class OpenTable(Protocol):
-    """Reads the metadata of the table at a location, given as the pattern of all files below the location."""
+    """Reads the metadata of the table at a location, given as the source of all files below the location."""
 
-    def __call__(self, files: ReadableStore, pattern: SourcePattern) -> LakeTable: ...
+    def __call__(self, files: ReadableStore, source: Source) -> LakeTable: ...
 
 
 @dataclass(kw_only=True)
@@ -33,13 +33,13 @@ class LakeStore:
     """One lake table; the metadata are read at the first need, and again when a load is pinned.
 
     :param files: the store with the table.
-    :param pattern: of the table's location.
+    :param source: of the table's location.
     :param snapshot: ``latest``, an id, or a time with a zone.
     :param pinned: the snapshots of a load; None for all rows of the wanted snapshot.
     """
 
     files: ReadableStore
-    pattern: SourcePattern
+    source: Source
     open_table: OpenTable
     snapshot: str
     pinned: SnapshotRange | None = None
@@ -53,7 +53,7 @@ class LakeStore:
     @property
     def location(self) -> str:
         """The folder of the table, without a slash at the end."""
-        return folder_of_table(self.pattern)
+        return folder_of_table(self.source)
 
     @property
     def record_key(self) -> str:
@@ -69,7 +69,7 @@ class LakeStore:
 
     def _open(self) -> LakeTable:
         with self._reading():
-            return self.open_table(self.files, self.pattern)
+            return self.open_table(self.files, self.source)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -87,7 +87,7 @@ class LakeStore:
             said = f"{type(error).__name__}: {shorten_lines(str(error), limit=MESSAGE_LIMIT)}"
             raise SnapshotError(
                 "metadata-unreadable",
-                f"the metadata of {self.pattern.address(self.location)} cannot be read ({said}); they are damaged, or"
+                f"the metadata of {self.source.address(self.location)} cannot be read ({said}); they are damaged, or"
                 " of a version that this worker's library does not know: update the library, or have the table's"
                 " writer repair it",
             ) from error
@@ -101,8 +101,8 @@ class LakeStore:
                 files = self.table.files_after(pinned.after, pinned.id, takes_changes=pinned.takes_changes)
             else:
                 files = self.table.files_of(pinned.id if pinned else self._find("").id)
-            check_files(self.pattern.address(self.location), files)
-            if files and (reader := files[0].reader) and self.pattern.scheme.prefix == AZURE.prefix:
+            check_files(self.source.address(self.location), files)
+            if files and (reader := files[0].reader) and self.source.scheme.prefix == AZURE.prefix:
                 raise SnapshotError(
                     reader.refusal.code,
                     f"{reader.refusal.sentence}; ClickHouse's own functions for lakes are not used for tables in"
@@ -169,14 +169,14 @@ class LakeStore:
             self._pinned = replace(self, pinned=snapshots, _table=self.table)
         return self._pinned
 
-    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
+    def list_files(self, source: Source, *, after: str = "") -> Iterator[SourceFile]:
         """List the data files in the order of their keys.
 
         :raises SnapshotError: if plain files would have other rows than the lake table.
         """
         yield from (file for file in self._data_files if file.key > after)
 
-    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
+    def list_ages(self, source: Source, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
         """:raises ConfigError: always, because a snapshot is complete."""
         raise ConfigError(
             "argument-without-effect",

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from airflow_provider_ch_s3.common.declared import TEXT, Form, Kind
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.globs import before_wildcards
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, DataFile, Layout, Snapshot
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -100,12 +100,12 @@ def _check_wanted(name: str, value: object) -> str:
 SNAPSHOT = Kind(_check_wanted, Form.TEXT)
 
 
-def folder_of_table(pattern: SourcePattern) -> str:
+def folder_of_table(source: Source) -> str:
     """Return the folder of a table, without a slash at the end.
 
-    :param pattern: of all files below the location.
+    :param source: of all files below the location.
     """
-    return before_wildcards(pattern.globs[0]).rstrip("/")
+    return before_wildcards(source.globs[0]).rstrip("/")
 
 
 def show_time(milliseconds: int) -> str:

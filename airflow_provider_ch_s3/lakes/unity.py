@@ -14,7 +14,7 @@ from requests import PreparedRequest, Session
 
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import VendedKeys
-from airflow_provider_ch_s3.files.addresses import DELTA, SourcePattern, parse_location
+from airflow_provider_ch_s3.files.addresses import DELTA, Source, parse_location
 from airflow_provider_ch_s3.files.stores import ReadableStore
 from airflow_provider_ch_s3.lakes.answers import NamedTable, bound
 from airflow_provider_ch_s3.lakes.delta import DeltaTable, find_metadata
@@ -43,9 +43,9 @@ class UnityTable(NamedTable):
         bucket, key = self._store(files).split(location.rstrip("/"))
         return f"{files.scheme.prefix}{bucket}/{key}"
 
-    def open(self, files: ReadableStore, pattern: SourcePattern) -> DeltaTable:
+    def open(self, files: ReadableStore, source: Source) -> DeltaTable:
         """Read the log at the location."""
-        return DeltaTable(files, pattern, limit_bytes=self.limit_bytes)
+        return DeltaTable(files, source, limit_bytes=self.limit_bytes)
 
     def find_metadata(self, files: ReadableStore, known: str) -> str:
         """Find the newest commit in the log at the location, as :func:`find_metadata`."""

@@ -82,12 +82,12 @@ def adopt_files(target: Target, load: Load, *, confirm: Callable[[str], None]) -
     _check_unknown(target)
     files = tuple(ReadyFiles(store=load.store, request=request))
     if not files:
-        raise SourceError("no-file-matches", f"no file matches {request.pattern.with_hint}; correct --source")
+        raise SourceError("no-file-matches", f"no file matches {request.source.with_hint}; correct --source")
     inspection = load.planning.inspection
     counted = count_rows(target.client, load.store.access(), files, inspection, target.cluster.name)
     partitions = target.partition_rows(local)
     rows = sum(partitions.values())
-    adopted = f"{local} with {count_of(rows, 'row')} holds {count_of(len(files), 'file')} of {request.pattern}"
+    adopted = f"{local} with {count_of(rows, 'row')} holds {count_of(len(files), 'file')} of {request.source}"
     if counted is None:
         adopted = f"{adopted}, whose rows were not counted: only Parquet files have footers"
     elif counted != rows:
@@ -109,7 +109,7 @@ def adopt_files(target: Target, load: Load, *, confirm: Callable[[str], None]) -
             Planned.by(identity),
             definition=target.spec.definition,
             table=request.table,
-            source=str(request.pattern),
+            source=str(request.source),
             load_mode=Append.name,
             files=len(files),
             size_bytes=sum(file.size_bytes for file in files),
@@ -127,7 +127,7 @@ def adopt_files(target: Target, load: Load, *, confirm: Callable[[str], None]) -
         committed = Committed(
             load_mode=planned.load_mode, partitions=partitions, table_uuids=target.spec.uuids, report=report
         )
-        owner.record(attempt, files, request.pattern, planned, committed)
+        owner.record(attempt, files, request.source, planned, committed)
     return f"recorded: {adopted}"
 
 
@@ -143,7 +143,7 @@ def _count_elsewhere(target: Target, load: Load, files: Sequence[SourceFile]) ->
     check_provenance(spec, {columns[0]: Origin.PATH})
     rows = inside = 0
     for some in batches(files):
-        paths = [access.path(request.pattern.bucket, file.key) for file in some]
+        paths = [access.path(request.source.bucket, file.key) for file in some]
         condition = Sql(f"{identifier(columns[0])} IN ({literals(paths)})")
         rows, outside = survivors.count_rows(target.client, spec.local, target.cluster.name, condition)
         inside += rows - outside

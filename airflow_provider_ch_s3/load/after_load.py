@@ -48,7 +48,7 @@ def dispose_of_files(
     :raises SourceError: if the store refuses.
     """
     folders: set[str] = set()
-    start = request.pattern.path("")
+    start = request.source.path("")
     last = None
     for attempt in committed:
         manifest = target.ledger.read_manifest(attempt.id)
@@ -90,14 +90,14 @@ def _find_left_behind(
     if not request.mode.skips_loaded:
         return
     for group in batches(ReadyFiles(store=store, request=request), FILES_PER_STATEMENT):
-        etags = {request.pattern.path(file.key): file.etag for file in group}
+        etags = {request.source.path(file.key): file.etag for file in group}
         loaders = target.holdings.loaders(
             etags, dag=identity.dag_id, task=identity.task_id, find_whole=partial(_find_whole, target)
         )
         found = [
             (attempt, file.key, file.etag)
             for file in group
-            if (attempt := loaders.get(request.pattern.path(file.key)))
+            if (attempt := loaders.get(request.source.path(file.key)))
             and (not isinstance(request.after_load, Tag) or attempt.load_id == identity.load_id)
         ]
         if found:
@@ -120,14 +120,14 @@ def _markers_of_empty(store: WritableStore, request: LoadRequest, folders: Colle
 
     :param folders: the folders of the files that were disposed of.
     """
-    pattern, roots = request.pattern, tuple(request.pattern.folders)
+    source, roots = request.source, tuple(request.source.folders)
     # A retry may name another source than the try that committed.
     within = [folder for folder in folders if folder.startswith(roots)]
     above = {line for folder in within for line in line_up_to(folder, roots)}
     moved_to = request.after_load.folder if isinstance(request.after_load, Move) else ""
     for folder in sorted(above):
         markers = []
-        for file in store.list_files(replace(pattern, globs=(f"{folder}**",))):
+        for file in store.list_files(replace(source, globs=(f"{folder}**",))):
             if request.arrivals.is_marker(file.key):
                 markers += [file] if folder_of(file.key) == folder else []
             elif file.size_bytes and not (moved_to and file.key.startswith(moved_to)):
@@ -139,7 +139,7 @@ def _markers_of_empty(store: WritableStore, request: LoadRequest, folders: Colle
 def _act(store: WritableStore, request: LoadRequest, file: LoadedFile) -> bool:
     """Dispose of a file as requested; return whether the file still was the loaded version."""
     attempt, key, etag = file
-    bucket = request.pattern.bucket
+    bucket = request.source.bucket
     match request.after_load:
         case Tag():
             return store.tag(bucket, key, etag, {LOAD_TAG: attempt.query_id})

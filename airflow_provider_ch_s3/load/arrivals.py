@@ -18,7 +18,7 @@ from airflow_provider_ch_s3.arguments import Keep, OnNothing, Tag
 from airflow_provider_ch_s3.common.text import count_of, format_seconds, name_first
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import SourceError, StoreAnswerError
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.globs import before_wildcards, folder_of
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore, list_ages
@@ -30,9 +30,9 @@ log = get_log(__name__)
 _UNREADABLE = re.compile(r"[\0\r]")
 
 
-def find_file(store: ObjectStore, pattern: SourcePattern, key: str) -> SourceFile | None:
+def find_file(store: ObjectStore, source: Source, key: str) -> SourceFile | None:
     """Find an object of a source's bucket by key; None if there is none."""
-    return next((file for file in store.list_files(replace(pattern, globs=(key,))) if file.key == key), None)
+    return next((file for file in store.list_files(replace(source, globs=(key,))) if file.key == key), None)
 
 
 def check_markers(
@@ -45,15 +45,15 @@ def check_markers(
     :param after: the key after which the listing began.
     :raises SourceError: if an expected file is missing.
     """
-    pattern = request.pattern
-    roots = pattern.folders
+    source = request.source
+    roots = source.folders
 
     @cache
     def exists(key: str) -> bool:
-        if key in listed or (pattern.scheme.lists_folders and key.startswith(pattern.prefixes) and key > after):
+        if key in listed or (source.scheme.lists_folders and key.startswith(source.prefixes) and key > after):
             return key in listed
         # The listing begins with `dt=2013-`, say, and the marker is next to such folders, or after another key.
-        return find_file(store, pattern, key) is not None
+        return find_file(store, source, key) is not None
 
     lines = {folder: list(line_up_to(folder, roots)) for folder in sorted(folders)}
     found_in = {folder for line in lines.values() for folder in line}
@@ -61,7 +61,7 @@ def check_markers(
     for name in request.arrivals.expected:
         lacking = [folder for folder, line in lines.items() if not any(exists(f"{above}{name}") for above in line)]
         if lacking:
-            raise _is_missing(name, lacking, lines[lacking[0]][-1], len(lines), pattern)
+            raise _is_missing(name, lacking, lines[lacking[0]][-1], len(lines), source)
 
 
 def line_up_to(folder: str, roots: Collection[str]) -> Iterator[str]:
@@ -74,11 +74,11 @@ def line_up_to(folder: str, roots: Collection[str]) -> Iterator[str]:
     yield from line[: highest + 1]
 
 
-def _is_missing(name: str, lacking: Sequence[str], root: str, count: int, pattern: SourcePattern) -> SourceError:
-    where = pattern.address(lacking[0])
+def _is_missing(name: str, lacking: Sequence[str], root: str, count: int, source: Source) -> SourceError:
+    where = source.address(lacking[0])
     if len(lacking) > 1:
         where += f" and {len(lacking) - 1} more of {count_of(count, 'folder')}"
-    above = f", nor above, up to {pattern.address(root)}" if lacking[0] != root else ""
+    above = f", nor above, up to {source.address(root)}" if lacking[0] != root else ""
     return SourceError(
         "expected-file-missing",
         f"expected file {name!r} is missing in {where}{above}, so the files may not be complete; load again when"
@@ -133,10 +133,10 @@ class ReadyFiles:
 
     def __iter__(self) -> Iterator[SourceFile]:
         """:raises SourceError: if ClickHouse cannot read one of the keys, or if the store cannot be listed."""
-        pattern, names = self.request.pattern, self.request.arrivals.expected
+        source, names = self.request.source, self.request.arrivals.expected
         key_before = self.after
         min_age = self.request.arrivals.min_age
-        for file, age_seconds in list_ages(self.store, pattern, min_age=min_age, after=self.after):
+        for file, age_seconds in list_ages(self.store, source, min_age=min_age, after=self.after):
             key = file.key
             if key <= self.after:
                 continue  # a store that cannot begin a listing after a key
@@ -145,7 +145,7 @@ class ReadyFiles:
             if self.request.arrivals.is_marker(key):
                 self.markers.add(key)
                 continue
-            if not pattern.matches(key):
+            if not source.matches(key):
                 self._note_unselected(file)
             elif file.size_bytes:
                 if names:
@@ -157,7 +157,7 @@ class ReadyFiles:
                     if self.request.mode.list_after_loaded:
                         return  # the next load lists what is after the last key of this one
                     continue
-                check_key(key, pattern)
+                check_key(key, source)
                 self.ready_count += 1
                 yield file
             else:
@@ -165,12 +165,12 @@ class ReadyFiles:
                 self.empty_key = self.empty_key or key
 
     def _note_unselected(self, file: SourceFile) -> None:
-        pattern, key = self.request.pattern, file.key
+        source, key = self.request.source, file.key
         is_empty = file.size_bytes == 0
-        if pattern.leaves_out(key) and not (is_empty and key.endswith("/")):
+        if source.leaves_out(key) and not (is_empty and key.endswith("/")):
             self.left_out_count += 1
             self.left_out_key = self.left_out_key or key
-        elif not is_empty and pattern.glob_above(key):
+        elif not is_empty and source.glob_above(key):
             self.missed_count += 1
             self.missed_key = self.missed_key or key
 
@@ -201,7 +201,7 @@ class ReadyFiles:
             old = f" that are old enough ({self.young_count} are not)" if self.young_count else ""
             raise SourceError(
                 "files-too-few",
-                f"{request.pattern} matches {count_of(self.ready_count, 'file')}{old}, but"
+                f"{request.source} matches {count_of(self.ready_count, 'file')}{old}, but"
                 f" min_files={request.arrivals.min_files}; wait for the others to be delivered, or lower min_files",
             )
         if self.young_count:
@@ -229,7 +229,7 @@ class ReadyFiles:
         left = format_seconds(request.arrivals.min_age - self.youngest_seconds)
         raise SourceError(
             "files-too-young",
-            f"{self.young} of {request.pattern}, younger than min_age ({age}), cannot be left out: {why}; load"
+            f"{self.young} of {request.source}, younger than min_age ({age}), cannot be left out: {why}; load"
             f" again in {left}, e.g. by a retry of the task, or lower min_age",
         )
 
@@ -258,55 +258,55 @@ def list_files(store: ObjectStore, request: LoadRequest, *, is_recorded: bool = 
 
 
 def _describe_no_files(found: ReadyFiles, request: LoadRequest) -> str:
-    pattern = request.pattern
+    source = request.source
     if found.young_count:
         return (
-            f"no file of {pattern} is old enough: {found.young} changed less than min_age"
+            f"no file of {source} is old enough: {found.young} changed less than min_age"
             f" ({format_seconds(request.arrivals.min_age)}) ago; load again later, e.g. by a retry of the task"
         )
     if request.snapshot:
         return f"{describe_empty(request)}; arrivals=Arrivals(on_none='skip') accepts an empty source"
     if found.left_out_count:
-        return f"no data file matches {pattern}, but {found.left_out}: {LEFT_OUT_REMEDY}"
+        return f"no data file matches {source}, but {found.left_out}: {LEFT_OUT_REMEDY}"
     if found.empty_count:
         empty = name_first(found.empty_key, found.empty_count)
         return (
-            f"no file of {pattern} has content: {empty} of 0 bytes; check how the files are written;"
+            f"no file of {source} has content: {empty} of 0 bytes; check how the files are written;"
             " Arrivals(on_none='succeed') accepts such files, and Append(on_changed='replace') then removes the rows"
             " of earlier versions"
         )
     if not found.missed_count:
-        return f"no file matches {pattern.with_hint}; {NO_FILES_REMEDY}"
-    glob = pattern.glob_above(found.missed_key)
+        return f"no file matches {source.with_hint}; {NO_FILES_REMEDY}"
+    glob = source.glob_above(found.missed_key)
     remedy = NO_FILES_REMEDY
     if before_wildcards(glob) == glob:
         folder = glob.rstrip("/")
         stars = "**" if "/" in found.missed_key.removeprefix(f"{folder}/") else "*"
-        remedy = f"to load a folder write '{pattern.address(folder)}/{stars}'"
+        remedy = f"to load a folder write '{source.address(folder)}/{stars}'"
     begin = "1 object begins" if found.missed_count == 1 else f"{found.missed_count} objects begin"
-    return f"no file matches {pattern.with_hint}, but {begin} like it, such as {found.missed_key!r}; {remedy}"
+    return f"no file matches {source.with_hint}, but {begin} like it, such as {found.missed_key!r}; {remedy}"
 
 
 def describe_empty(request: LoadRequest) -> str:
     """Say what to do about a snapshot of a lake table without data files."""
     return (
-        f"snapshot {request.snapshot!r} of {request.pattern} has no rows, so there is nothing to load; load again"
+        f"snapshot {request.snapshot!r} of {request.source} has no rows, so there is nothing to load; load again"
         " once it has some; if all of its rows were deleted, TRUNCATE the ClickHouse table as well, and load with"
         " mode='replace_table' then, after which 'append' goes on from there"
     )
 
 
-def check_key(key: str, pattern: SourcePattern) -> None:
+def check_key(key: str, source: Source) -> None:
     """:raises SourceError: if ClickHouse cannot read the key."""
     if _UNREADABLE.search(key):
         raise StoreAnswerError(
             "key-unreadable",
-            f"ClickHouse cannot read the key {key!r} of bucket {pattern.bucket!r}: listings, which are XML, do not"
+            f"ClickHouse cannot read the key {key!r} of bucket {source.bucket!r}: listings, which are XML, do not"
             " carry NUL and carriage returns; copy the file to a key without them",
         )
     if "//" in key or key.startswith("/"):
         raise SourceError(
             "key-unreadable",
-            f"ClickHouse cannot read the key {key!r} of bucket {pattern.bucket!r}: it contains an empty folder name;"
+            f"ClickHouse cannot read the key {key!r} of bucket {source.bucket!r}: it contains an empty folder name;"
             " copy the file to a key without '//'",
         )

@@ -193,7 +193,7 @@ class Load(ABC):
         if len(files) < MAX_LISTED_FILES:
             arrivals.check()
         limits = ChunkLimits(has_listed_keys=isinstance(self.store, SnapshotStore))
-        first = ChunkFiles(limits=limits, pattern=self.request.pattern)
+        first = ChunkFiles(limits=limits, source=self.request.source)
         first.take(files)
         return tuple(sorted(first.files))
 

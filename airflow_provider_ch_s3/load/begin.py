@@ -120,11 +120,11 @@ class ChunkPlanner:
             return None
         self.site.target.ledger.announce()
         prepared = self.prepare(selection.chunk, selection.files, past, ledger=self.site.target.ledger.name)
-        if prepared.source.is_pattern and (selection.chunk.after or selection.left_out.count):
+        if prepared.source.is_glob and (selection.chunk.after or selection.left_out.count):
             raise ConfigError(
                 "files-too-many",
                 f"{count_of(len(selection.files), 'file')} are too many to name in one query, and reading by"
-                f" pattern ({self._request.pattern}) would include files to skip; load them in"
+                f" glob ({self._request.source}) would include files to skip; load them in"
                 " chunks (without chunks='off'), or with one task for each folder, e.g. with dynamic task mapping",
             )
         return prepared
@@ -142,7 +142,7 @@ class ChunkPlanner:
             return
         is_listed = example is not None
         example = example or find_earlier_file(
-            self.site.target.ledger, self.site.identity, self.site.store, request.pattern
+            self.site.target.ledger, self.site.identity, self.site.store, request.source
         )
         if example is None:
             return
@@ -261,7 +261,7 @@ class ChunkPlanner:
         if prepared.line_format is not None:
             stage = partial(stage_lines, prepared.line_format, bad_row_table(self.site.target.spec.local))
         staging = owner.begin(
-            attempt, selection.recorded, self._request.pattern, planned, stage, self._mode.create_staging
+            attempt, selection.recorded, self._request.source, planned, stage, self._mode.create_staging
         )
         return Submit(attempt, prepared.insert(self.site.identity, into=staging))
 
@@ -277,7 +277,7 @@ class ChunkPlanner:
             Planned.by(self.site.identity),
             definition=self.site.target.spec.definition,
             table=request.table,
-            source=str(request.pattern),
+            source=str(request.source),
             load_mode=request.mode.name,
             arguments=request.fingerprints,
             files=len(selection.files),
@@ -288,7 +288,7 @@ class ChunkPlanner:
             size_bytes=source.size_bytes,
             rows=prepared.rows,
             data_format=source.data_format,
-            is_pattern=source.is_pattern,
+            is_glob=source.is_glob,
             filled=filled if prepared.merge else (),
             columns=prepared.source_columns,
             provenance={name: origin.value for name, origin in request.provenance.items()},
@@ -317,7 +317,7 @@ class ChunkPlanner:
             raise LoadError(
                 "rows-too-few",
                 f"the chunks of this load have {count_of(chunks.rows, 'row')}, fewer than"
-                f" min_rows={self._request.checks.min_rows}, and the other files of {self._request.pattern} were"
+                f" min_rows={self._request.checks.min_rows}, and the other files of {self._request.source} were"
                 " deleted meanwhile; the rows stay in the table: restore the files, or lower min_rows, and load"
                 " again",
             )
@@ -362,7 +362,7 @@ class ChunkPlanner:
         """Begin the listing after the last loaded key, if the mode needs no earlier keys."""
         if not self._request.mode.list_after_loaded:
             return first
-        return Chunk(after=last_loaded_key(self.site.target.holdings, self._request.pattern))
+        return Chunk(after=last_loaded_key(self.site.target.holdings, self._request.source))
 
     def _read_versions(self, paths: Set[str]) -> dict[str, set[str]]:
         return self.site.target.holdings.versions(paths, whole=self._request.mode.skips_loaded)

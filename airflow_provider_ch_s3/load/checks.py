@@ -110,7 +110,7 @@ def check_named(store: ObjectStore, request: LoadRequest, files: Sequence[Source
     """
     if not files or files[0].reader:
         return
-    if isinstance(store, SnapshotStore) and not list_keys(files, request.pattern):
+    if isinstance(store, SnapshotStore) and not list_keys(files, request.source):
         raise ConfigError(
             "files-too-many",
             f"the snapshot has {format_count(len(files))} data files, which are too many to name in one INSERT, as"
@@ -188,7 +188,7 @@ def check_unbroken(target: Target, request: LoadRequest, history: History, files
     if not request.mode.skips_loaded:
         return
     uuids = set(target.spec.uuids)
-    paths = {request.pattern.path(file.key) for file in files}
+    paths = {request.source.path(file.key) for file in files}
     for name, known in [(target.ledger.target, history), *target.ledger.read_earlier()]:
         for attempt in known.attempts.values():
             is_half_done = attempt.abandoned.is_broken or attempt.state is EventKind.COMMITTING
@@ -240,7 +240,7 @@ def check_known(target: Target, request: LoadRequest, *, has_ledger: bool = True
             request.mode.name,
         )
         return
-    addresses = request.pattern.addresses
+    addresses = request.source.addresses
     source = shlex.quote(addresses[0]) if len(addresses) == 1 else "…"
     raise TargetError(
         "rows-unknown",

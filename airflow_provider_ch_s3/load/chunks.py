@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.arguments import Chunks
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, History
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES, SourceFile, list_keys
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -74,7 +74,7 @@ class CommittedChunks:
         planned = self.last.planned
         before = planned.chunk
         now_and_then = {
-            "source": (str(request.pattern), planned.source),
+            "source": (str(request.source), planned.source),
             "mode": (request.mode.name, planned.load_mode),
         }
         for name, (now, then) in now_and_then.items():
@@ -142,11 +142,11 @@ class ChunkLimits:
 class ChunkFiles:
     """The files of a chunk, while they are selected.
 
-    :param pattern: the pattern that selected the files.
+    :param source: selected the files.
     """
 
     limits: ChunkLimits
-    pattern: SourcePattern
+    source: Source
     files: list[SourceFile] = field(default_factory=list)
     size_bytes: int = 0
     replaced_bytes: int = 0
@@ -179,11 +179,11 @@ class ChunkFiles:
 
     def _named_bytes(self, file: SourceFile) -> int:
         """How many bytes a statement needs to name a file and the load that the file came from."""
-        return len(self.pattern.path(file.key).encode()) + LOAD_NAME_BYTES
+        return len(self.source.path(file.key).encode()) + LOAD_NAME_BYTES
 
     def _can_list(self, files: Sequence[SourceFile]) -> bool:
         """Whether a statement can name these files, too: the more their keys have in common, the more files fit."""
-        return bool(list_keys([*self.files, *files], self.pattern))
+        return bool(list_keys([*self.files, *files], self.source))
 
 
 def changed_arguments(attempt: Attempt, request: LoadRequest) -> list[str]:

@@ -122,7 +122,7 @@ class ChunkFinisher:
     def _prepare_again(self, attempt: Attempt) -> PreparedLoad:
         chunk, etags = attempt.planned.chunk, self.site.target.ledger.read_manifest(attempt.id)
         listed = list_chunk(self.site.store, self.site.request, chunk)
-        files = tuple(file for file in listed if etags.get(self.site.request.pattern.path(file.key)) == file.etag)
+        files = tuple(file for file in listed if etags.get(self.site.request.source.path(file.key)) == file.etag)
         if len(files) + len(chunk.records) < len(etags):
             raise SourceError("file-changed-meanwhile", "a file has changed since it was listed, or is gone")
         return self.planner.prepare(chunk, files, {})

@@ -56,13 +56,13 @@ def verify_reading(
     report: LoadReport,
     rows: RowCounts,
     *,
-    is_pattern: bool = False,
+    is_glob: bool = False,
     is_read_whole: bool = False,
     outcome: str = NOT_COMMITTED,
 ) -> list[str]:
     """Compare what was read with what was listed; return descriptions of the comparisons.
 
-    :param is_pattern: the servers expanded a glob themselves; otherwise the most they open too is files with similar
+    :param is_glob: the servers expanded a glob themselves; otherwise the most they open too is files with similar
         names.
     :param is_read_whole: the servers must have read every byte: the store may have sent less than it announced, or
         more.
@@ -73,7 +73,7 @@ def verify_reading(
     if (listed := report.files_listed) is not None:
         read = report.files_read
         _check_same(
-            report, "the listing has", listed, "file", "read", read if is_pattern else min(read, listed), outcome
+            report, "the listing has", listed, "file", "read", read if is_glob else min(read, listed), outcome
         )
         checks.append(f"{count_of(read, 'file')} read, {format_count(listed)} listed")
     if is_read_whole and report.size_bytes is not None:

@@ -90,7 +90,7 @@ class DirectLoad(Load):
             report = add_planned(report, planned)
         self._log_report(report)
         is_read_whole = (
-            not self.request.pattern.scheme.is_reliable
+            not self.request.source.scheme.is_reliable
             and self._prepared is not None
             and not self._prepared.source.format.is_read_in_parts
         )

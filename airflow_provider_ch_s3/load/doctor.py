@@ -256,11 +256,11 @@ def check_arguments(subject: Subject) -> str:
 
 def check_files(subject: Subject) -> str:
     """The worker can list the files."""
-    load, pattern = subject.load, subject.load.request.pattern
+    load, source = subject.load, subject.load.request.source
     files = list(islice(ReadyFiles(store=load.store, request=load.request), MAX_LISTED))
     if not files:
         raise SourceError(
-            "no-file-matches", f"no file matches {pattern.with_hint}; correct source, or wait for the files"
+            "no-file-matches", f"no file matches {source.with_hint}; correct source, or wait for the files"
         )
     is_cut = len(files) == MAX_LISTED
     size = format_bytes(sum(file.size_bytes for file in files))

@@ -36,7 +36,7 @@ def check_ends(store: ObjectStore, files: Sequence[SourceFile], request: LoadReq
     if not compressed:
         return
     log.info("checking %s (.zst, .lz4) for truncation", count_of(len(compressed), "compressed file"))
-    check = partial(_check_end, store, request.pattern.bucket)
+    check = partial(_check_end, store, request.source.bucket)
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
         for batch in batches(compressed):
             for _ in pool.map(check, *zip(*batch, strict=True)):

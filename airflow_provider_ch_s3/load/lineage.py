@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.exactly_once.history import Attempt
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.globs import folder_of
 from airflow_provider_ch_s3.load.prepare import PreparedLoad
 
@@ -39,14 +39,14 @@ def lineage_of(prepared: PreparedLoad) -> Lineage:
     return Lineage(folders=dict(folders.most_common(MAX_FILES)), columns=prepared.source_columns)
 
 
-def read_lineage(ledger: Ledger, committed: Sequence[Attempt], pattern: SourcePattern) -> Lineage:
+def read_lineage(ledger: Ledger, committed: Sequence[Attempt], source: Source) -> Lineage:
     """Read what the committed attempts of a load have read.
 
     :raises ServerError: if the ledger cannot be read.
     """
     if not committed:
         return Lineage()
-    start, columns = pattern.path(""), committed[-1].planned.columns
+    start, columns = source.path(""), committed[-1].planned.columns
     if sum(attempt.planned.files for attempt in committed) > MAX_FILES:
         folders = ledger.count_by_folder([attempt.id for attempt in committed], limit=MAX_FILES)
         return Lineage(folders={path.removeprefix(start): n for path, n in folders.items()}, columns=columns)

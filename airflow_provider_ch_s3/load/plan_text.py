@@ -38,7 +38,7 @@ def format_summary(prepared: PreparedLoad, selection: ChunkSelection | None, mod
     listed = f"{count_of(len(new) + left_out.count, f'{source.data_format} file')}{' and more' if chunk else ''}"
     found = f"{count_of(len(new), 'file')}, {format_bytes(source.size_bytes)}{rows}{chunk}"
     lines = [
-        f"source    {source.pattern}",
+        f"source    {source.origin}",
         f"listed    {listed}",
         f"skipped   {skipped or 'no file'}",
         f"new       {found if new else 'no file'}",
@@ -87,7 +87,7 @@ def format_plan(prepared: PreparedLoad, *, show_all: bool = False) -> str:
     # in one line: an address may be long, and is copied as a whole
     files = (
         f"files     {format_count(len(source.files))} x {source.data_format}, {format_bytes(source.size_bytes)},"
-        f" {rows}, from {source.pattern}"
+        f" {rows}, from {source.origin}"
     )
     lines = [
         *([] if prepared.chunk.is_only else [f"chunk     {prepared.chunk.describe_share()}"]),
@@ -198,7 +198,7 @@ def _describe_files(prepared: PreparedLoad) -> str:
     chunk = "" if prepared.chunk.is_only else f", chunk {prepared.chunk.describe_share()}"
     return (
         f"{count_of(len(source.files), source.data_format + ' file')}, {format_bytes(source.size_bytes)}{rows}, from"
-        f" {source.pattern} into {prepared.target.name}{chunk}"
+        f" {source.origin} into {prepared.target.name}{chunk}"
     )
 
 

@@ -60,7 +60,7 @@ class Planning:
 
     def _read_folder_types(self) -> Mapping[str, str]:
         """Read the types of the values that folders have, if they are known."""
-        return self.read_layout().types if self.request.pattern.scheme.has_path_columns else {}
+        return self.read_layout().types if self.request.source.scheme.has_path_columns else {}
 
     def prepare(
         self,
@@ -136,9 +136,9 @@ class Planning:
                 prepared = prepare()
             except ChS3Error as error:
                 log.info("cannot look for the value that does not fit: %s", error)
-                text = str(bad_value.somewhere_in(self.request.pattern))
+                text = str(bad_value.somewhere_in(self.request.source))
             else:
-                is_typed, is_whole = prepared.source.format.is_typed, self.request.pattern.scheme.is_reliable
+                is_typed, is_whole = prepared.source.format.is_typed, self.request.source.scheme.is_reliable
                 text = explain_bad_value(
                     self.client,
                     dataclasses.replace(prepared.source, settings=prepared.plan.sent),
@@ -156,9 +156,7 @@ class Planning:
         return find_apart(
             [self.declaration.host, *nodes],
             urlsplit(access.endpoint_url).hostname or "",
-            lambda: (
-                self.store.region_of(self.request.pattern.bucket) if isinstance(self.store, RegionalStore) else ""
-            ),
+            lambda: self.store.region_of(self.request.source.bucket) if isinstance(self.store, RegionalStore) else "",
         )
 
     def _warn_if_far(self, source: SourceSpec) -> None:

@@ -188,7 +188,7 @@ def prepare_load(
     :param reduction: how far the load is reduced after an INSERT of this try failed; None to go by the last load.
     :param waits_for_replicas: the load itself waits for replicas, after the INSERT.
     :param folder_types: column of the folders → type of its values, where known.
-    :param may_list: the files are a listing of the pattern, so the servers may list them.
+    :param may_list: the files are a listing of the source, so the servers may list them.
     :raises TargetError: if the table cannot take the files.
     :raises SourceError: if the files cannot be read, or the credentials expire before the load is expected to end.
     :raises ConfigError: if the request contradicts itself, the files or the table.

@@ -94,11 +94,11 @@ def _plan(target: Target, owner: Owner, removal: Removal) -> AttemptId:
         Planned.by(identity),
         definition=spec.definition,
         table=str(spec.name),
-        source=removal.source,
+        source=removal.origin,
         load_mode=removal.load_mode,
         files=len(removal.files),
     )
-    owner.begin(attempt, removal.files, removal.pattern, planned)
+    owner.begin(attempt, removal.files, removal.source, planned)
     return attempt
 
 

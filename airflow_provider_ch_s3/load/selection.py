@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT, RECENT_EPOCHS, Ledger
 from airflow_provider_ch_s3.exactly_once.modes.mode import FileSelection, ReadVersions
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.snapshots import LOAD_ALL, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -120,7 +120,7 @@ def select_chunk(
         after=start.after,
         is_incremental=bool(start.snapshots and start.snapshots.after),
     )
-    taken = ChunkFiles(limits=limits, pattern=request.pattern)
+    taken = ChunkFiles(limits=limits, source=request.source)
     left_out = LeftOut()
     last, bytes_after = "", 0
     # The first chunk goes through everything; the others list no more than they need.
@@ -173,7 +173,7 @@ def read_records(holdings: Holdings, store: ObjectStore, request: LoadRequest) -
     """Read which snapshots of a lake table the table holds, if they decide what is loaded."""
     if not isinstance(store, SnapshotStore) or not mode_for(request).is_incremental(request):
         return ()
-    return [etag for etag, _ in holdings.versions_in_order(request.pattern.path(store.record_key))]
+    return [etag for etag, _ in holdings.versions_in_order(request.source.path(store.record_key))]
 
 
 def pin_snapshots(
@@ -194,15 +194,15 @@ def pin_snapshots(
     return mode_for(request).pin(store, request, records, version=version, begun=begun)
 
 
-def last_loaded_key(holdings: Holdings, pattern: SourcePattern) -> str:
+def last_loaded_key(holdings: Holdings, source: Source) -> str:
     """Find the last key of a source, in the order of keys, that the table holds; '' if there is none."""
-    (prefix,) = pattern.prefixes
-    path = holdings.last_path(pattern.path(prefix), pattern.covers)
-    return path.removeprefix(pattern.path(""))
+    (prefix,) = source.prefixes
+    path = holdings.last_path(source.path(prefix), source.covers)
+    return path.removeprefix(source.path(""))
 
 
 def find_earlier_file(
-    ledger: Ledger, identity: LoadIdentity, store: ObjectStore, pattern: SourcePattern
+    ledger: Ledger, identity: LoadIdentity, store: ObjectStore, source: Source
 ) -> SourceFile | None:
     """Find a file of the same task's last load that the store still has; None if there is none."""
     earlier = ledger.look_up(
@@ -215,17 +215,17 @@ def find_earlier_file(
         limit=1,
     )
     path = next((ledger.read_first_path((row["load_id"], row["attempt"])) for row in earlier), "")
-    if not path.startswith(start := pattern.path("")):
+    if not path.startswith(start := source.path("")):
         return None
     try:
-        return find_file(store, pattern, path.removeprefix(start))
+        return find_file(store, source, path.removeprefix(start))
     except SourceError:
         return None
 
 
 def list_chunk(store: ObjectStore, request: LoadRequest, chunk: Chunk) -> Iterator[SourceFile]:
     """List the objects among which the files of a chunk are."""
-    for file in at_snapshots(store, chunk.snapshots).list_files(request.pattern, after=chunk.after):
+    for file in at_snapshots(store, chunk.snapshots).list_files(request.source, after=chunk.after):
         if chunk.last and file.key > chunk.last:
             return
         if file.key > chunk.after:
@@ -245,7 +245,7 @@ def are_still_new(holdings: Holdings, files: tuple[SourceFile, ...], request: Lo
 def _is_unordered(request: LoadRequest, count: int) -> SourceError:
     return SourceError(
         "files-not-ordered",
-        f"{request.pattern} matches more files than one chunk takes ({count:,}), and the store does not list them in"
+        f"{request.source} matches more files than one chunk takes ({count:,}), and the store does not list them in"
         " the order of their keys, so that the next chunk could not begin where this one ends; use one task for each"
         " folder (dynamic task mapping does that), or chunks='off', which loads all files with one INSERT"
         " (`ch-s3 docs many-files`)",

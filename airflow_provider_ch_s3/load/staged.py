@@ -443,7 +443,7 @@ class StagedLoad(Load):
         ledger = self.target.ledger
         history = ledger.read()
         held = [one for one in history.of_life(self.identity.load_id, self.identity.life) if one.is_held]
-        return read_lineage(ledger, [*self._chunks(history).attempts, *held], self.request.pattern)
+        return read_lineage(ledger, [*self._chunks(history).attempts, *held], self.request.source)
 
     @property
     def _planner(self) -> ChunkPlanner:

@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
 from airflow_provider_ch_s3.exactly_once.records import CommitPlan, Planned
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.target import Target
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.file_format import find_format
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.introspection.parts import read_local_parts
@@ -48,7 +48,7 @@ from airflow_provider_ch_s3.table.target import TableName, TablePartitions
 log = get_log(__name__)
 
 
-def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], pattern: SourcePattern) -> str:
+def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], source: Source) -> str:
     """Compare the files of a load with a listing made after the load; returns what was compared.
 
     :param manifest: path → ETag.
@@ -58,7 +58,7 @@ def verify_files(manifest: Mapping[str, str], listed: Iterable[SourceFile], patt
     paths = sorted(manifest)
     is_listed = bytearray(len(paths))
     for file in listed:
-        path = pattern.path(file.key)
+        path = source.path(file.key)
         etag = manifest.get(path)
         if etag == file.etag:
             is_listed[bisect_left(paths, path)] = True
@@ -126,7 +126,7 @@ def verify_staged(
         report = _count_lines(report, accepted_rows=staged_rows, bad_rows=bad_rows)
     checks = _verify_rows(target, request, attempt, report, staged_rows, bad_rows, rows_before)
     if not planned.chunk.snapshots:  # a snapshot always has the same files
-        checks.append(verify_files(manifest, list_chunk(site.store, request, planned.chunk), request.pattern))
+        checks.append(verify_files(manifest, list_chunk(site.store, request, planned.chunk), request.source))
     checks += mode.check_staged(site, attempt, staged)
     bound = bind_checks(target, request, attempt, partitions)
     row_checks = run_checks(
@@ -205,10 +205,10 @@ def _verify_rows(
         and str(folding["value"]) == "0",
     )
     is_read_in_parts = find_format(planned.data_format).is_read_in_parts
-    is_read_whole = not request.pattern.scheme.is_reliable and not is_read_in_parts
+    is_read_whole = not request.source.scheme.is_reliable and not is_read_in_parts
     if planned.takes_changes:  # no server counts the files that the library for Delta opens, and delete files count
         report = dataclasses.replace(report, files_listed=None)
-    checks = verify_reading(report, rows, is_pattern=planned.is_pattern, is_read_whole=is_read_whole)
+    checks = verify_reading(report, rows, is_glob=planned.is_glob, is_read_whole=is_read_whole)
     checks.append(verify_staging(report, rows, staged_rows, bad_rows.row_count))
     # Changes that no longer fulfil where delete nothing.
     min_rows = request.checks.min_rows if planned.chunk.is_last and not planned.takes_changes else 0

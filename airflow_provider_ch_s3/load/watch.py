@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import FILES_PER_STATEMENT
 from airflow_provider_ch_s3.exactly_once.modes.mode import ReadVersions
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.globs import WILDCARD
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
@@ -116,10 +116,10 @@ class WatchedFiles(WatchedSource):
 
     def request_for(self, store: ObjectStore) -> LoadRequest:
         """The load from the account of a store."""
-        return replace(self.request, pattern=replace(self.request.pattern, account=store.account))
+        return replace(self.request, source=replace(self.request.source, account=store.account))
 
     def __str__(self) -> str:
-        return f"{self.request.pattern} for {self.request.table}"
+        return f"{self.request.source} for {self.request.table}"
 
 
 @dataclass(kw_only=True)
@@ -156,11 +156,11 @@ class NewFiles:
         ``source`` is a list of addresses for an operator: of just these files, or of the whole source if the files
         are too many to name, or if the key of a file has wildcards.
         """
-        pattern = watch.request.pattern
+        source = watch.request.source
         keys = [file.key for file in self.files]
         is_named = len(keys) == self.count and not any(map(WILDCARD.search, keys))
         return {
-            "source": [pattern.address(key) for key in (keys if is_named else pattern.globs)],
+            "source": [source.address(key) for key in (keys if is_named else source.globs)],
             "table": watch.request.table,
             "files": self.count,
             "bytes": self.size_bytes,
@@ -191,7 +191,7 @@ def find_new_files(
     :raises ChS3Error: if the store or a server does not answer, or refuses.
     """
     request = watch.request_for(store)
-    table = _Table.read(client, declaration, watch, request.pattern)
+    table = _Table.read(client, declaration, watch, request.source)
     new, listing = NewFiles(), _Listing(store, request, table.last_key)
     for group in batches(listing, FILES_PER_STATEMENT):
         missing = mode_for(request).select(group, table.read_versions, request).files
@@ -205,13 +205,13 @@ def _find_named_files(
 ) -> PollResult[NewFiles]:
     """Compare the named objects with the ledger; ask no server if there are none."""
     request = watch.request_for(store)
-    pattern = replace(request.pattern, globs=tuple(sorted(watch.named)))
-    ages = {file: age for file, age in store.list_ages(pattern) if file.key in watch.named and file.size_bytes}
+    source = replace(request.source, globs=tuple(sorted(watch.named)))
+    ages = {file: age for file, age in store.list_ages(source) if file.key in watch.named and file.size_bytes}
     if not ages:
         return PollResult(position=watch.position)
     for file in ages:
-        check_key(file.key, pattern)
-    table = _Table.read(client, declaration, watch, request.pattern)
+        check_key(file.key, source)
+    table = _Table.read(client, declaration, watch, request.source)
     lacking = mode_for(request).select(sorted(ages), table.read_versions, request).files
     new = NewFiles()
     new.add([file for file in lacking if ages[file] >= request.arrivals.min_age and not table.is_underway(file)])
@@ -263,30 +263,30 @@ class _Table:
     :param last_key: the last key of the source in the table, if only later keys are to be listed.
     """
 
-    pattern: SourcePattern
+    source: Source
     read_versions: ReadVersions = lambda _: {}
     underway: Set[tuple[str, str]] = frozenset()
     last_key: str = ""
 
     @classmethod
     def read(
-        cls, client: ClickHouseClient, declaration: ClusterDeclaration, watch: WatchedFiles, pattern: SourcePattern
+        cls, client: ClickHouseClient, declaration: ClusterDeclaration, watch: WatchedFiles, source: Source
     ) -> _Table:
         sorts_by_time = watch.request.mode.list_after_loaded
         told = frozenset[tuple[str, str]]() if sorts_by_time and not watch.named else watch.told
         known = Known.read(client, declaration, watch.request.table, watch.again_after)
         if known is None:
-            return cls(pattern=pattern, underway=told)
-        found = cls(pattern=pattern, read_versions=known.holdings.versions, underway=told)
+            return cls(source=source, underway=told)
+        found = cls(source=source, read_versions=known.holdings.versions, underway=told)
         if sorts_by_time:
-            return replace(found, last_key=last_loaded_key(known.holdings, pattern))
+            return replace(found, last_key=last_loaded_key(known.holdings, source))
         manifests = (known.holdings.ledger.read_manifest(attempt.id) for attempt in known.underway)
         files = {file for manifest in manifests for file in manifest.items()}
         return replace(found, underway=found.underway | files)
 
     def is_underway(self, file: SourceFile) -> bool:
         """Whether a load has planned this version of a file, or an event has just told of the file."""
-        return (self.pattern.path(file.key), file.etag) in self.underway
+        return (self.source.path(file.key), file.etag) in self.underway
 
 
 class _Listing:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from airflow_provider_ch_s3.cluster.client import ClickHouseClient
 from airflow_provider_ch_s3.cluster.spec import ClusterDeclaration
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.snapshots import Snapshot
 from airflow_provider_ch_s3.files.stores import ReadableStore
 from airflow_provider_ch_s3.load.watch import Known, PollResult, Position, WatchedSource
@@ -23,7 +23,7 @@ class OpenLake(Protocol):
     """A lake table whose metadata can be read; ``lakes.store`` has it."""
 
     @property
-    def pattern(self) -> SourcePattern:
+    def source(self) -> Source:
         """The files of the table."""
 
     @property
@@ -104,7 +104,7 @@ class WatchedLakeTable(WatchedSource):
         underway = (attempt.planned.chunk.snapshots for attempt in known.underway)
         if any(one and (one.record_key, one.id) == (lake.record_key, newest.id) for one in underway):
             return False
-        records = known.holdings.versions_in_order(lake.pattern.path(lake.record_key))
+        records = known.holdings.versions_in_order(lake.source.path(lake.record_key))
         return lake.has_unloaded_rows(newest, [etag for etag, _ in records])
 
     def __str__(self) -> str:

@@ -112,7 +112,7 @@ class S3QueryOperator(RendersArguments, BaseOperator):  # type: ignore[misc]
         settings = SETTINGS.parse("settings", self.settings or {})
         request = InPlaceRequest(
             **parse_arguments(self, ("sql", "max_rows")),
-            pattern=parse_source(SOURCE.parse("source", self.source)),
+            source=parse_source(SOURCE.parse("source", self.source)),
             data_format=form.format,
             compression=form.compression,
             structure=form.structure,

@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.discretion import keep_connection, keep_secret
 from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.access import AzureAccess
-from airflow_provider_ch_s3.files.addresses import AZURE, SourcePattern
+from airflow_provider_ch_s3.files.addresses import AZURE, Source
 from airflow_provider_ch_s3.files.globs import begins_like
 from airflow_provider_ch_s3.files.source import MIN_LISTED_TOGETHER, SourceFile
 from airflow_provider_ch_s3.files.stores import MAX_SMALL_BYTES, Change, SmallObject
@@ -114,7 +114,7 @@ class AzureBlobFileStore:
         """The address of the account, without a signature in the address."""
         return str(self._client.url.partition("?")[0].rstrip("/"))
 
-    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
+    def list_files(self, source: Source, *, after: str = "") -> Iterator[SourceFile]:
         """List all blobs under the source's prefixes, page by page.
 
         :param after: not used: Azure lists from the start.
@@ -122,17 +122,17 @@ class AzureBlobFileStore:
         :raises ConfigError: if the connection does not exist.
         """
         with reading_answers(self._endpoint):
-            for file, _, _ in self._list(pattern):
+            for file, _, _ in self._list(source):
                 yield file
 
-    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
+    def list_ages(self, source: Source, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
         """List the same blobs, each with the age in seconds by the store's own clock.
 
         :raises SourceError: as :meth:`list_files`, or if the store does not tell the time.
         :raises ConfigError: as :meth:`list_files`.
         """
         with reading_answers(self._endpoint):
-            for file, changed, date in self._list(pattern):
+            for file, changed, date in self._list(source):
                 try:
                     age = (parsedate_to_datetime(date) - changed).total_seconds()
                 except (TypeError, ValueError) as error:
@@ -143,9 +143,9 @@ class AzureBlobFileStore:
                     ) from error
                 yield file, age
 
-    def _list(self, pattern: SourcePattern) -> Iterator[tuple[SourceFile, datetime.datetime, str]]:
+    def _list(self, source: Source) -> Iterator[tuple[SourceFile, datetime.datetime, str]]:
         """List blobs, each with the time of the last change, and the header Date of the page."""
-        return list_groups(list(pattern.groups()), partial(self._list_group, pattern.bucket))
+        return list_groups(list(source.groups()), partial(self._list_group, source.bucket))
 
     def _list_group(
         self, bucket: str, prefixes: Sequence[str]

@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.access import UrlAccess
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.globs import expand_url_globs, mask_url
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import REQUESTS_AT_ONCE
@@ -168,38 +168,38 @@ class HttpFileStore:
         session.mount("https://", adapter)
         return session
 
-    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
+    def list_files(self, source: Source, *, after: str = "") -> Iterator[SourceFile]:
         """Ask for each file that the source names; files missing on the server are left out.
 
         :param after: only files with a greater key.
         :raises SourceError: if the server cannot be reached, refuses, or does not say size and version of a file.
         :raises ConfigError: if the source names too many files, or redirects lead where the servers must not follow.
         """
-        for file, _ in self._ask(pattern, after):
+        for file, _ in self._ask(source, after):
             yield file
 
-    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
+    def list_ages(self, source: Source, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
         """List the same files, each with the age in seconds by the server's clock.
 
         :raises SourceError: as :meth:`list_files`, or if the server does not say when a file was changed.
         """
-        for file, headers in self._ask(pattern, after):
+        for file, headers in self._ask(source, after):
             changed, now = (_read_time(headers.get(name)) for name in ("Last-Modified", "Date"))
             if changed is None or now is None:
                 raise StoreAnswerError(
                     "file-age-unknown",
-                    f"{pattern.address(file.key)} has no time in its headers Last-Modified and Date, so its age is"
+                    f"{source.address(file.key)} has no time in its headers Last-Modified and Date, so its age is"
                     " unknown; set min_age=0",
                 )
             yield file, (now - changed).total_seconds()
 
-    def _ask(self, pattern: SourcePattern, after: str) -> Iterator[tuple[SourceFile, Mapping[str, str]]]:
-        keys = [key for key in expand_url_globs(pattern.globs) if key > after]
+    def _ask(self, source: Source, after: str) -> Iterator[tuple[SourceFile, Mapping[str, str]]]:
+        keys = [key for key in expand_url_globs(source.globs) if key > after]
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
             for some in batches(keys, 10 * REQUESTS_AT_ONCE):
-                for key, headers in zip(some, pool.map(self._ask_for, map(pattern.address, some)), strict=True):
+                for key, headers in zip(some, pool.map(self._ask_for, map(source.address, some)), strict=True):
                     if headers is not None:
-                        yield _read_file(pattern.address(key), key, headers), headers
+                        yield _read_file(source.address(key), key, headers), headers
 
     def _ask_for(self, url: str) -> Mapping[str, str] | None:
         """Return the headers of a file; None if the file is missing on the server.

@@ -29,7 +29,7 @@ from airflow_provider_ch_s3.common.text import format_bytes
 from airflow_provider_ch_s3.discretion import get_log, keep_connection, keep_secret
 from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
 from airflow_provider_ch_s3.files.access import S3Access, VendedKeys
-from airflow_provider_ch_s3.files.addresses import S3, SourcePattern
+from airflow_provider_ch_s3.files.addresses import S3, Source
 from airflow_provider_ch_s3.files.globs import begins_like, mask_url
 from airflow_provider_ch_s3.files.regions import find_region
 from airflow_provider_ch_s3.files.source import SourceFile
@@ -204,7 +204,7 @@ class S3FileStore:
     def _reading(self) -> AbstractContextManager[None]:
         return reading_answers(self._client.meta.endpoint_url)
 
-    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
+    def list_files(self, source: Source, *, after: str = "") -> Iterator[SourceFile]:
         """List all objects under the source's prefixes, page by page.
 
         :param after: only objects with a greater key.
@@ -212,26 +212,26 @@ class S3FileStore:
         :raises ConfigError: if the connection does not exist.
         """
         with self._reading():
-            for page in self._pages(pattern, after):
+            for page in self._pages(source, after):
                 yield from map(_read_item, page.get("Contents", ()))
 
-    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
+    def list_ages(self, source: Source, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
         """List the same objects, each with the age in seconds by the store's clock: the worker's clock may be wrong.
 
         :raises SourceError: as :meth:`list_files`, or if the store does not tell the time.
         :raises ConfigError: as :meth:`list_files`.
         """
         with self._reading():
-            for page in self._pages(pattern, after):
+            for page in self._pages(source, after):
                 items = page.get("Contents", ())
                 now = self._answered_at(page) if items else None
                 for item in items:
                     yield _read_item(item), (now - item["LastModified"]).total_seconds()
 
-    def _pages(self, pattern: SourcePattern, after: str) -> Iterator[dict[str, Any]]:
+    def _pages(self, source: Source, after: str) -> Iterator[dict[str, Any]]:
         # all keys with an earlier prefix come before
-        groups = ([p for p in some if p >= after or after.startswith(p)] for some in pattern.groups(KEYS_TOGETHER))
-        return list_groups(list(filter(None, groups)), partial(self._pages_of_group, pattern.bucket, after))
+        groups = ([p for p in some if p >= after or after.startswith(p)] for some in source.groups(KEYS_TOGETHER))
+        return list_groups(list(filter(None, groups)), partial(self._pages_of_group, source.bucket, after))
 
     def _pages_of_group(self, bucket: str, after: str, prefixes: Sequence[str]) -> Iterator[dict[str, Any]]:
         """List the objects that begin with any of some sorted prefixes, and leap over the objects between them.

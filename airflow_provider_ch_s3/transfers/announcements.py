@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_ch_s3.assets.clickhouse import describe_in_events
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.introspection.parts import read_partition_keys
 from airflow_provider_ch_s3.introspection.table import Located
 from airflow_provider_ch_s3.load.base import Load
@@ -92,7 +92,7 @@ class LoadLineage:
     :param is_held: the load commits nothing (``commit="held"``).
     """
 
-    pattern: SourcePattern
+    source: Source
     server: str
     table: TableName
     column_types: Mapping[str, str]
@@ -116,7 +116,7 @@ class LoadLineage:
             log.info("OpenLineage is not told which files %s has loaded: %s", report.table, error)
             read = Lineage()
         return cls(
-            pattern=load.request.pattern,
+            source=load.request.source,
             server=load.declaration.host,
             table=table,
             column_types=load.column_types,
@@ -146,12 +146,12 @@ class LoadLineage:
 
     @property
     def _source_namespace(self) -> str:
-        return self.pattern.address("").rstrip("/")
+        return self.source.address("").rstrip("/")
 
     @property
     def _source_names(self) -> list[str]:
         """The folders in which the wildcards of the source begin: the same data sets for each load."""
-        return [_name(folder) for folder in sorted(self.pattern.folders)]
+        return [_name(folder) for folder in sorted(self.source.folders)]
 
     def _inputs(self) -> list[Any]:
         """The folders of the source, with the results of the checks, and the files, or folders with many files."""

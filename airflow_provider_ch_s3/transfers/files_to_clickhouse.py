@@ -42,7 +42,7 @@ from airflow_provider_ch_s3.common.timing import REAL_TIME, Timing
 from airflow_provider_ch_s3.contradictions import check_request
 from airflow_provider_ch_s3.discretion import get_log
 from airflow_provider_ch_s3.errors import CheckFailedError, ChS3Error, ConfigError, LoadError
-from airflow_provider_ch_s3.files.addresses import SOURCE, Scheme, SourcePattern, parse_source
+from airflow_provider_ch_s3.files.addresses import SOURCE, Scheme, Source, parse_source
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.modes import Append, Mode
 from airflow_provider_ch_s3.request import LoadRequest
@@ -170,7 +170,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         self.check_as_written(("clickhouse_conn_id",))
         fields = declared_fields(LoadRequest)
         if all(getattr(self, name) is None or self.is_as_written(name) for name in ("source", *fields)):
-            request = self.build_request(self.pattern_as_written(), {}, LoadLimit())
+            request = self.build_request(self.source_as_written(), {}, LoadLimit())
             check_request(request)
             if request.holds and self.outlets:
                 raise ConfigError(
@@ -181,7 +181,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         else:
             self.check_as_written(fields)
 
-    def pattern_as_written(self) -> SourcePattern:
+    def source_as_written(self) -> Source:
         """Parse ``source`` without a connection.
 
         :raises ConfigError: if an address is wrong.
@@ -195,13 +195,13 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         """
         raise NotImplementedError
 
-    def read_source(self, store: ObjectStore) -> SourcePattern:
+    def read_source(self, store: ObjectStore) -> Source:
         """Parse ``source``.
 
         :param store: the store with the files.
         :raises ConfigError: if an address or the connection of the store is wrong.
         """
-        return dataclasses.replace(self.pattern_as_written(), account=store.account)
+        return dataclasses.replace(self.source_as_written(), account=store.account)
 
     def read_request(self, store: ObjectStore, hook: ClickHouseS3Hook, limit: LoadLimit) -> LoadRequest:
         """Parse all arguments, whose templates are rendered, into the request of a load.
@@ -212,16 +212,16 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         return self.build_request(self.read_source(store), hook.connection_settings, limit)
 
     def build_request(
-        self, pattern: SourcePattern, connection_settings: Mapping[str, SettingValue], limit: LoadLimit
+        self, source: Source, connection_settings: Mapping[str, SettingValue], limit: LoadLimit
     ) -> LoadRequest:
         """Build the request: each declared field of it from the argument of the same name.
 
-        :param pattern: the source.
+        :param source: the source.
         :raises ConfigError: if an argument has a wrong value.
         """
         fields = declared_fields(LoadRequest)
         request = LoadRequest(
-            pattern=pattern,
+            source=source,
             snapshot=getattr(self, "snapshot", ""),
             connection_settings=connection_settings,
             timeout_seconds=timeout_of(self),

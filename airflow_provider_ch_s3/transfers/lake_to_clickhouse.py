@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.common.declared import CONNECTION, FLAG, Kind, count
 from airflow_provider_ch_s3.common.text import MIB
 from airflow_provider_ch_s3.contradictions import without_meaning
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.files.addresses import LOCATION, S3, SourcePattern
+from airflow_provider_ch_s3.files.addresses import LOCATION, S3, Source
 from airflow_provider_ch_s3.lakes.table import SNAPSHOT
 from airflow_provider_ch_s3.request import LoadRequest
 from airflow_provider_ch_s3.stores.opening import find_store, open_store
@@ -84,9 +84,9 @@ class LakeToClickHouseOperator(FilesToClickHouseOperator):
         if self.is_as_written("credentials"):
             check_catalog(CREDENTIALS_OR_CATALOG.parse("credentials", credentials), catalog_conn_id)
 
-    def pattern_as_written(self) -> SourcePattern:
-        """Return a pattern of the table's files, wherever the table is."""
-        return SourcePattern(bucket="", globs=("**",), scheme=self.scheme)
+    def source_as_written(self) -> Source:
+        """Return the table's files, wherever the table is."""
+        return Source(bucket="", globs=("**",), scheme=self.scheme)
 
     def open_store(self) -> LakeStore:
         """Open the table with the connection of its store.
@@ -123,9 +123,9 @@ class LakeToClickHouseOperator(FilesToClickHouseOperator):
             files.vend = partial(lake.vend_keys, files)
         return files
 
-    def read_source(self, store: LakeStore) -> SourcePattern:  # type: ignore[override]
+    def read_source(self, store: LakeStore) -> Source:  # type: ignore[override]
         """Return the files in the table's location."""
-        return store.pattern
+        return store.source
 
 
 def check_catalog(credentials: object, catalog_conn_id: str | None) -> None:

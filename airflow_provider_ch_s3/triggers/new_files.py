@@ -98,22 +98,22 @@ class NewFilesTrigger(WatcherTrigger):
                 f"source has the template {templates[0]!r}, and nothing renders the templates of a watcher, which"
                 " belongs to no run; use wildcards",
             )
-        pattern = parse_source(self.source, find_scheme(self.source[0]) if self.source else S3)
-        if not pattern.scheme.lists_folders:
+        source = parse_source(self.source, find_scheme(self.source[0]) if self.source else S3)
+        if not source.scheme.lists_folders:
             raise ConfigError(
                 "argument-invalid",
-                f"source {str(pattern)!r} cannot be watched, because HTTP servers do not list their files; schedule"
+                f"source {str(source)!r} cannot be watched, because HTTP servers do not list their files; schedule"
                 " the load instead",
             )
-        if self.notifications and pattern.scheme is not S3:
+        if self.notifications and source.scheme is not S3:
             raise ConfigError(
                 "arguments-contradict",
                 f"notifications={self.notifications!r} is for sources in S3, and the source is in"
-                f" {pattern.scheme.store}; leave it out: then each poll lists the source",
+                f" {source.scheme.store}; leave it out: then each poll lists the source",
             )
         return LoadRequest(
             table=self.table,
-            pattern=pattern,
+            source=source,
             mode=Append(on_changed=OnChangedFiles.LOAD, list_after_loaded=self.list_after_loaded),
             arrivals=Arrivals(min_age=self.min_age),
         )
@@ -134,7 +134,7 @@ class NewFilesTrigger(WatcherTrigger):
 
     def store(self) -> NamedStore:
         """Return the store of the source."""
-        scheme = self._request.pattern.scheme
+        scheme = self._request.source.scheme
         argument = {S3: "aws_conn_id", GCS: "hmac_conn_id", AZURE: "wasb_conn_id"}[scheme]
         host = find_host(self.source, scheme)
         return NamedStore(scheme=scheme, conn_id=getattr(self, argument), argument=argument, host=host)

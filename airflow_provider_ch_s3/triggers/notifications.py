@@ -78,8 +78,7 @@ class Inbox:
             return found
         until = self._now() + watch.again_after
         self._told |= {
-            (watch.request.pattern.path(file.key), file.etag): until
-            for file in (found.new.files if found.new else ())
+            (watch.request.source.path(file.key), file.etag): until for file in (found.new.files if found.new else ())
         }
         if named:
             settled = [message for message, keys in messages.items() if not keys & found.lacking]
@@ -133,14 +132,14 @@ class Inbox:
 
     def _keys_in(self, message: Message, watch: WatchedFiles) -> Set[str]:
         """Return the keys of a message that the source selects; if there are none, log the reason once."""
-        pattern = watch.request.pattern
+        source = watch.request.source
         try:
             objects = parse_notification(message.body)
         except ValueError as error:
             self._log_deleted("unreadable", f"without a notification of S3 ({message.id}: {error})", watch)
             return frozenset()
-        keys = {key for bucket, key in objects if bucket == pattern.bucket}
-        selected = set(filter(pattern.matches, keys))
+        keys = {key for bucket, key in objects if bucket == source.bucket}
+        selected = set(filter(source.matches, keys))
         if not objects:
             self._log_deleted("test", "of S3's test of the queue", watch)
         elif not keys:

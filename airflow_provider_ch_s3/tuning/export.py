@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_ch_s3.common.text import MIB, format_bytes
 from airflow_provider_ch_s3.tuning.facts import MemorySharing
-from airflow_provider_ch_s3.tuning.rule import Decision, PlanFacts, Rule, Source, computed, fixed
+from airflow_provider_ch_s3.tuning.rule import Citation, Decision, PlanFacts, Rule, computed, fixed
 from airflow_provider_ch_s3.tuning.rules import EVERY_QUERY, READ_TWICE
 
 MAX_ROW_GROUP_BYTES = 512 * MIB
@@ -64,7 +64,7 @@ _ONE_WRITER = "the rows are read through one node, which writes each file"
 _READABLE = "other programs must read a date, not a number"
 
 EXPORT_RULES: tuple[Rule[ExportFacts], ...] = (
-    computed(output_format_parquet_row_group_size_bytes, source=Source("measured", "export.md#settings")),
+    computed(output_format_parquet_row_group_size_bytes, source=Citation("measured", "export.md#settings")),
     fixed("output_format_parquet_date_as_uint16", 0, _READABLE, protects_data=True),
     fixed("output_format_parquet_datetime_as_uint32", 0, _READABLE, protects_data=True),
     fixed("s3_truncate_on_insert", 0, _NOT_REPLACED, is_pinned=True, protects_data=True),

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from airflow_provider_ch_s3.common.text import count_of
 from airflow_provider_ch_s3.tuning.read import input_format_tsv_crlf_end_of_line
-from airflow_provider_ch_s3.tuning.rule import Decision, PlanFacts, Rule, Source, computed, fixed
+from airflow_provider_ch_s3.tuning.rule import Citation, Decision, PlanFacts, Rule, computed, fixed
 from airflow_provider_ch_s3.tuning.rules import EVERY_QUERY
 
 # With 100 ms per request, two per core took 0.84 to 0.88 of the time of one, and four no less than two; near the
 # store there was no difference (2 cores, medians of 9).
 READERS_PER_CORE = 2
 
-MEASURED_IN_PLACE = Source("measured", "s3-query.md#threads")
+MEASURED_IN_PLACE = Citation("measured", "s3-query.md#threads")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -130,7 +130,7 @@ class Decision(NamedTuple):
     reason: str
 
 
-class Source(NamedTuple):
+class Citation(NamedTuple):
     """The source of a rule.
 
     :param url: an address, or a file of ``docs/``.
@@ -159,7 +159,7 @@ class Rule(Generic[Facts]):
     store: TableFunction | None = None
     is_pinned: bool = False
     protects_data: bool = False
-    source: Source | None = None
+    source: Citation | None = None
 
     def apply(self, facts: Facts) -> Setting:
         """Decide the setting for a query."""
@@ -187,7 +187,7 @@ def computed(
     decide: Callable[[Facts], Decision],
     *,
     name: str = "",
-    source: Source | None = None,
+    source: Citation | None = None,
     store: TableFunction | None = None,
     is_pinned: bool = False,
     protects_data: bool = False,
@@ -214,7 +214,7 @@ def fixed(
     value: SettingValue,
     reason: str,
     *,
-    source: Source | None = None,
+    source: Citation | None = None,
     store: TableFunction | None = None,
     is_pinned: bool = False,
     protects_data: bool = False,

@@ -19,7 +19,7 @@ from airflow_provider_ch_s3.files.file_format import JSON_AS_TEXT, MISSING_COLUM
 from airflow_provider_ch_s3.files.globs import MAX_URLS
 from airflow_provider_ch_s3.tuning import insert, read
 from airflow_provider_ch_s3.tuning.facts import LoadFacts
-from airflow_provider_ch_s3.tuning.rule import PlanFacts, Rule, Source, computed, fixed
+from airflow_provider_ch_s3.tuning.rule import Citation, PlanFacts, Rule, computed, fixed
 
 _FEWER = "with any other value a load leaves rows out and still reports success; use where to select rows"
 ENDS_EARLY = "a load that reaches a limit of the server must fail, not end early and report success"
@@ -141,24 +141,24 @@ KEPT: tuple[Rule[PlanFacts], ...] = (
 All stay at their defaults, whatever the server's profiles say; operator and connection cannot change them.
 """
 
-SUPERCHARGING = Source(
+SUPERCHARGING = Citation(
     "Supercharging your large ClickHouse data loads, part 2",
     "https://clickhouse.com/blog/supercharge-your-clickhouse-data-loads-part2",
 )
-ALTINITY = Source(
+ALTINITY = Citation(
     "Altinity: Tips for high-performance ClickHouse clusters with S3",
     "https://altinity.com/blog/tips-for-high-performance-clickhouse-clusters-with-s3-object-storage",
 )
-S3_GUIDE = Source(
+S3_GUIDE = Citation(
     "ClickHouse: Optimizing for S3 insert and read performance",
     "https://clickhouse.com/docs/integrations/s3/performance",
 )
-PARTITION_KEYS = Source(
+PARTITION_KEYS = Citation(
     "ClickHouse: Custom partitioning key",
     "https://clickhouse.com/docs/engines/table-engines/mergetree-family/custom-partitioning-key",
 )
-READ_TWICE = Source("ClickHouse issue 120485", "https://github.com/ClickHouse/ClickHouse/issues/120485")
-MEASURED = Source("measured", "tuning.md")
+READ_TWICE = Citation("ClickHouse issue 120485", "https://github.com/ClickHouse/ClickHouse/issues/120485")
+MEASURED = Citation("measured", "tuning.md")
 
 _OVERRIDES = "from ClickHouse 26.2 on this overrides insert_deduplicate"
 _EMPTY = "an empty field is a NULL, not the number 0"

@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.exactly_once.holdings import IDS_PER_STATEMENT, NEVE
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS
 from airflow_provider_ch_s3.exactly_once.records import Abandoned, CommitPlan, Committed, Locked, Planned
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.report import LoadReport
@@ -28,7 +28,7 @@ from tests.failures import coded
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.every_case]
 
-PATTERN = SourcePattern(bucket="b", globs=("*",))
+PATTERN = Source(bucket="b", globs=("*",))
 
 TABLE = ("u1", "u2")
 Commit = dict[str, Any]

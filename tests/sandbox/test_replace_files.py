@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.arguments import Arrivals, Checks, Chunks, Columns
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, SourceError, TargetError
 from airflow_provider_ch_s3.exactly_once.modes import replace_files
 from airflow_provider_ch_s3.exactly_once.site import Site
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.load import staged
@@ -346,8 +346,8 @@ def test_a_list_that_breaks_off_removes_nothing(lab: Lab) -> None:
         def __init__(self, store: ObjectStore) -> None:
             self.store, self.access = store, store.access
 
-        def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
-            yield from islice(self.store.list_files(pattern, after=after), 1)
+        def list_files(self, source: Source, *, after: str = "") -> Iterator[SourceFile]:
+            yield from islice(self.store.list_files(source, after=after), 1)
             raise SourceError("a-code", "the store is gone")
 
     def remove(site: Site, find_target: Any) -> None:

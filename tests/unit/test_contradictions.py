@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.files.addresses import (
     ICEBERG,
     S3,
     Scheme,
-    SourcePattern,
+    Source,
     parse_location,
 )
 from airflow_provider_ch_s3.files.stores import WritableStore
@@ -30,14 +30,14 @@ from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from tests.failures import coded
 from tests.load_requests import load_request
 
-FLAT = SourcePattern(bucket="b", globs=("a/*.csv",))
+FLAT = Source(bucket="b", globs=("a/*.csv",))
 KNOWN = {"source_file": "path", "load_id": "load"}
 REPLACES = {"mode": Append(on_changed="replace"), "provenance": KNOWN}
 REMOVES = {"mode": Append(on_changed="replace", on_missing="delete"), "provenance": KNOWN}
 
 
-def check(pattern: SourcePattern = FLAT, **arguments: Any) -> None:
-    check_request(load_request(pattern, **arguments))
+def check(source: Source = FLAT, **arguments: Any) -> None:
+    check_request(load_request(source, **arguments))
 
 
 @pytest.mark.parametrize(
@@ -174,18 +174,18 @@ def test_what_contradicts_itself(arguments: dict[str, Any], message: str) -> Non
 @pytest.mark.parametrize("glob", ["dt=*/a.csv", "a/**", "{a,b}/*.csv"])
 def test_a_folder_that_is_not_there_yet_is_not_deleted(glob: str) -> None:
     with pytest.raises(ConfigError, match=coded("arguments-contradict", "on_missing='delete'", f"s3://b/{glob}")):
-        check(SourcePattern(bucket="b", globs=(glob,)), **REMOVES)
+        check(Source(bucket="b", globs=(glob,)), **REMOVES)
 
 
 def test_urls_are_no_object_store() -> None:
-    pattern = SourcePattern(bucket="example.com", globs=("a.csv",), scheme=HTTP)
+    source = Source(bucket="example.com", globs=("a.csv",), scheme=HTTP)
     with pytest.raises(ConfigError, match=coded("arguments-contradict", "on_changed='replace'")):
-        check(pattern, **REPLACES)
+        check(source, **REPLACES)
     with pytest.raises(ConfigError, match=coded("arguments-contradict", "after_load=Tag()", "example.com/a.csv")):
-        check(pattern, after_load="tag")
+        check(source, after_load="tag")
 
 
-LAKE = SourcePattern(bucket="", globs=("**",), scheme=ICEBERG)
+LAKE = Source(bucket="", globs=("**",), scheme=ICEBERG)
 """A lake table, before the worker knows where its files are."""
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.sql.load_queries import render_describe_files
 
@@ -47,7 +47,7 @@ ACCESS = S3Access(
     parameter_prefix="s3_",
 )
 SOURCE = SourceSpec(
-    pattern=SourcePattern(bucket="b", globs=("*",)),
+    origin=Source(bucket="b", globs=("*",)),
     access=ACCESS,
     files=(SourceFile(key="k", etag="e", size_bytes=1),),
     data_format="Parquet",

@@ -198,7 +198,7 @@ class Append(CommitMode):
         self, listed: Sequence[SourceFile], read_versions: ReadVersions, request: LoadRequest
     ) -> FileSelection:
         """Leave out the files that the table holds."""
-        paths = {request.pattern.path(file.key) for file in listed}
+        paths = {request.source.path(file.key) for file in listed}
         return select_files(listed, read_versions(paths), request)
 
 
@@ -217,7 +217,7 @@ def select_files(listed: Sequence[SourceFile], loaded: Mapping[str, Set[str]], r
     on_changed = arguments_of(request).on_changed
     files, old, changed, replaced = [], [], [], set()
     for file in listed:
-        versions = loaded.get(request.pattern.path(file.key))
+        versions = loaded.get(request.source.path(file.key))
         is_left_out = on_changed in (OnChangedFiles.FAIL, OnChangedFiles.SKIP)
         if versions and file.etag not in versions and is_left_out:
             changed.append(file)

@@ -296,7 +296,7 @@ class Merge(CommitMode):
         follows = request.mode.follows_changes
         try:
             pinned = replace(store.pin(records), takes_changes=follows)
-            first = next(iter(store.at(pinned).list_files(request.pattern)), None)
+            first = next(iter(store.at(pinned).list_files(request.source)), None)
             if first is None or first.changes is None:
                 return replace(pinned, takes_changes=False)
             if version < first.changes.since:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.history import Attempt, EventKind
 from airflow_provider_ch_s3.exactly_once.target import Target
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.source import SourceFile
 
-NO_SOURCE = SourcePattern(bucket="", globs=())
+NO_SOURCE = Source(bucket="", globs=())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,20 +21,20 @@ class Removal:
     :param load_mode: of the commit.
     :param name: what is done, for messages.
     :param what: describes the rows, for people.
-    :param source: where they are from, for the list of loads.
+    :param origin: where they are from, for the list of loads.
     :param condition: the SQL condition for exactly these rows.
     :param undoes: for loads to undo: query id of an INSERT → rows added to each partition.
-    :param files: files without any version in the table afterwards; ``pattern``: the pattern that selects them.
+    :param files: files without any version in the table afterwards; ``source``: selects the files.
     """
 
     load_mode: str
     name: str
     what: str
-    source: str
+    origin: str
     condition: str
     undoes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     files: tuple[SourceFile, ...] = ()
-    pattern: SourcePattern = NO_SOURCE
+    source: Source = NO_SOURCE
 
 
 def check_not_merged(target: Target, attempts: Sequence[Attempt]) -> None:

@@ -23,7 +23,7 @@ from airflow_provider_ch_s3.exactly_once.modes.survivors import check_keepable
 from airflow_provider_ch_s3.exactly_once.records import CommitPlan, Planned
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.exactly_once.target import Target, check_provenance
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.source import MAX_KEY_LIST_BYTES, SourceFile
 from airflow_provider_ch_s3.files.stores import ObjectStore, list_ages
 from airflow_provider_ch_s3.modes import OnMissingFiles
@@ -53,8 +53,8 @@ class ReplaceFiles(Append):
 
     def check_before_staging(self, site: Site, files: Sequence[SourceFile]) -> None:
         """Check that the rows of older versions can be identified and replaced."""
-        pattern = site.request.pattern
-        holding = site.target.holdings.attempts_holding({pattern.path(file.key) for file in files})
+        source = site.request.source
+        holding = site.target.holdings.attempts_holding({source.path(file.key) for file in files})
         if not holding:
             return
         _old_rows(site, holding)
@@ -101,24 +101,24 @@ class Listing:
 
 
 def _list_now(request: LoadRequest, store: ObjectStore, *, epoch: int) -> Listing:
-    pattern, arrivals = request.pattern, request.arrivals
+    source, arrivals = request.source, request.arrivals
     filled: set[str] = set()
     empty: set[str] = set()
     young: set[str] = set()
-    for file, age_seconds in list_ages(store, pattern, min_age=arrivals.min_age):
-        if pattern.matches(file.key) and not arrivals.is_marker(file.key):
+    for file, age_seconds in list_ages(store, source, min_age=arrivals.min_age):
+        if source.matches(file.key) and not arrivals.is_marker(file.key):
             kind = young if age_seconds < arrivals.min_age else filled if file.size_bytes else empty
-            kind.add(pattern.path(file.key))
+            kind.add(source.path(file.key))
     return Listing(filled=filled, empty=empty, young=young, epoch=epoch)
 
 
 def _find_gone(mode: str, site: Site, listing: Listing, target: Target) -> Removal | None:
     """Find as many files as a commit can name. An address without any file is rather a mistake: the rows stay."""
-    request, pattern = site.request, site.request.pattern
+    request, source = site.request, site.request.source
     holding: dict[str, Set[AttemptId]] = dict(target.holdings.attempts_holding(listing.empty))
     present = listing.filled | listing.young
-    for glob in pattern.globs if _removes_missing(request) else ():
-        address = replace(pattern, globs=(glob,))
+    for glob in source.globs if _removes_missing(request) else ():
+        address = replace(source, globs=(glob,))
         if any(map(address.covers, listing.filled)):
             holding |= _find_missing(target, address, present)
         else:
@@ -128,23 +128,23 @@ def _find_gone(mode: str, site: Site, listing: Listing, target: Target) -> Remov
         return None
     check_keepable(target, "Append(on_changed='replace')")
     chosen = dict(_as_many_as_fit(holding))
-    keys = sorted(path.removeprefix(pattern.path("")) for path in chosen)
+    keys = sorted(path.removeprefix(source.path("")) for path in chosen)
     more = ", …" if len(keys) > 1 else ""
     return Removal(
         load_mode=mode,
         name="removal of files that are gone",
         what=(
-            f"the rows of {count_of(len(keys), 'file')} that are no longer in {pattern}, or are empty now"
+            f"the rows of {count_of(len(keys), 'file')} that are no longer in {source}, or are empty now"
             f" ({keys[0]!r}{more})"
         ),
-        source=str(pattern),
+        origin=str(source),
         condition=_old_rows(site, chosen),
         files=tuple(SourceFile(key=key, etag=GONE, size_bytes=0) for key in keys),
-        pattern=pattern,
+        source=source,
     )
 
 
-def _find_missing(target: Target, address: SourcePattern, present: Set[str]) -> dict[str, set[AttemptId]]:
+def _find_missing(target: Target, address: Source, present: Set[str]) -> dict[str, set[AttemptId]]:
     """Find the files of an address that the table holds, but the source no longer has."""
     (prefix,) = address.prefixes
     return target.holdings.attempts_holding_under(
@@ -170,8 +170,8 @@ def _old_rows(site: Site, holding: Mapping[str, Set[AttemptId]]) -> str:
     request, access = site.request, site.store.access()
     attempts = set().union(*holding.values())
     _check_recorded(site.target, request, attempts)
-    start = request.pattern.path("")
-    paths = [access.path(request.pattern.bucket, path.removeprefix(start)) for path in sorted(holding)]
+    start = request.source.path("")
+    paths = [access.path(request.source.bucket, path.removeprefix(start)) for path in sorted(holding)]
     condition = (
         f"{identifier(_column(request, Origin.LOAD))} IN ({literals(sorted(one.query_id for one in attempts))})"
         f" AND {identifier(_column(request, Origin.PATH))} IN ({literals(paths)})"

@@ -59,14 +59,14 @@ def _check_partial(target: Target, request: LoadRequest, partitions: set[str]) -
             if load.id not in manifests:
                 manifests[load.id] = target.holdings.read_manifest(load)
             for path in manifests[load.id]:
-                if not request.pattern.covers(path):
+                if not request.source.covers(path):
                     # The ledger knows the partitions and the files of a load, not which file filled which partition.
                     is_certain = len(load.partitions) == 1 or len(manifests[load.id]) == 1
                     other = f"{'' if is_certain else 'perhaps '}rows of {path!r}"
         if other:
             raise LoadError(
                 "partition-holds-others",
-                f"partition {partition} of {target.spec.local} holds {other}, which {request.pattern} does not"
+                f"partition {partition} of {target.spec.local} holds {other}, which {request.source} does not"
                 " cover, and replacing it would lose them; nothing was changed: load all files of the partition; use"
                 " mode=ReplaceWhere('…') with the condition of the rows to replace; or replace whatever the partition"
                 " holds with mode=ReplacePartitions(on_partial='replace')",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.hooks.lookup import clickhouse_hook
 from airflow_provider_ch_s3.introspection.cluster import read_server
 from airflow_provider_ch_s3.table.target import TableName
@@ -49,9 +49,9 @@ class Arena:
     bucket: str = BUCKET
     sandbox: Sandbox | None = None
 
-    def pattern(self, dataset: Dataset) -> SourcePattern:
+    def source(self, dataset: Dataset) -> Source:
         """Return the pattern of a dataset's files."""
-        return SourcePattern(bucket=self.bucket, globs=(f"{dataset.prefix}*.{dataset.suffix}",))
+        return Source(bucket=self.bucket, globs=(f"{dataset.prefix}*.{dataset.suffix}",))
 
     @contextmanager
     def table(self, workload: Workload, *, engine: str = "") -> Iterator[TableName]:
@@ -74,7 +74,7 @@ class Arena:
 
     def make_files(self, dataset: Dataset) -> None:
         """Have ClickHouse write the files that do not exist yet."""
-        there = {file.key for file in self.store.list_files(self.pattern(dataset))}
+        there = {file.key for file in self.store.list_files(self.source(dataset))}
         lacking = [number for number, key in enumerate(dataset.keys) if key not in there]
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(partial(self._make_file, dataset), lacking))

@@ -94,7 +94,7 @@ def prepare_workload(arena: Arena, workload: Workload) -> PreparedLoad:
             client=arena.hook,
             store=arena.store,
             declaration=arena.hook.declaration,
-            request=LoadRequest(pattern=arena.pattern(workload.dataset), table=str(table)),
+            request=LoadRequest(source=arena.source(workload.dataset), table=str(table)),
             identity=new_identity(table),
         ).preview()
 

@@ -120,7 +120,7 @@ def test_plan_takes_what_a_dag_can_say() -> None:
     assignments = [word for name, value in given.items() for word in ("--argument", f"{name}={value}")]
     mode = """{"merge": {"key": ["id"], "deleted": "op = 'D'"}}"""
     operator = operator_of(*assignments, "--mode", mode, "--create-table", '{"order_by": "a"}')
-    request = operator.build_request(operator.pattern_as_written(), {}, LoadLimit())
+    request = operator.build_request(operator.source_as_written(), {}, LoadLimit())
     assert request.columns == Columns(("a", "b"), on_missing=OnMissingColumns.DEFAULT)
     assert request.select == {"a": "if(x = 1, 'y=z', '')", "b": "upper(b)"}
     assert request.settings == {"max_threads": 8, "ratio": 0.5, "codec": "LZ4"}

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.files.addresses import DELTA, SourcePattern, parse_location
+from airflow_provider_ch_s3.files.addresses import DELTA, Source, parse_location
 from airflow_provider_ch_s3.files.snapshots import Layout, Snapshot
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.files.stores import ReadableStore
@@ -104,14 +104,14 @@ class LakeLoad(Load):
 
     @property
     def request(self) -> LoadRequest:
-        return dataclasses.replace(super().request, pattern=PATTERN)
+        return dataclasses.replace(super().request, source=PATTERN)
 
     def store(self, cluster: Cluster) -> LakeStore:
-        def open_table(_: ReadableStore, pattern: SourcePattern) -> ModelTable:
-            assert pattern == PATTERN
+        def open_table(_: ReadableStore, source: Source) -> ModelTable:
+            assert source == PATTERN
             return ModelTable(cluster, self.steps)
 
-        return LakeStore(files=ModelStore(), pattern=PATTERN, open_table=open_table, snapshot=self.snapshot)  # type: ignore[arg-type]
+        return LakeStore(files=ModelStore(), source=PATTERN, open_table=open_table, snapshot=self.snapshot)  # type: ignore[arg-type]
 
 
 class LakePlay(Play):

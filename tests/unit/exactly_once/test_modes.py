@@ -7,12 +7,12 @@ import pytest
 from airflow_provider_ch_s3.errors import LoadError
 from airflow_provider_ch_s3.exactly_once.holdings import OF_LATER_RELEASE, Replaced
 from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS, mode_for, mode_of
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.modes import Append, LoadMode, Merge, Mode, ReplacePartitions, ReplaceTable, ReplaceWhere
 from tests.failures import coded
 from tests.load_requests import load_request
 
-PATTERN = SourcePattern(bucket="b", globs=("*",))
+PATTERN = Source(bucket="b", globs=("*",))
 
 
 @pytest.mark.parametrize("mode", LoadMode)

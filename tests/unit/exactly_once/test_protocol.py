@@ -39,7 +39,7 @@ from airflow_provider_ch_s3.exactly_once.replicas import Replicas
 from airflow_provider_ch_s3.exactly_once.staging import Staging
 from airflow_provider_ch_s3.exactly_once.target import Target
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.globs import join_keys
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.files.stores import ObjectStore
@@ -200,7 +200,7 @@ class Load:
     @property
     def request(self) -> LoadRequest:
         return LoadRequest(
-            pattern=SourcePattern(bucket="bucket", globs=(join_keys(self.keys),)),
+            source=Source(bucket="bucket", globs=(join_keys(self.keys),)),
             table=str(TABLE),
             mode=self.load_mode,
             chunks=Chunks(max_files=self.max_files_per_chunk) if self.mode is LoadMode.APPEND else Chunks(),
@@ -240,8 +240,8 @@ class ModelStore:
     gone: frozenset[str] = frozenset()
     account = ""
 
-    def list_files(self, pattern: SourcePattern, *, after: str = "") -> list[SourceFile]:
-        keys = [key for key in sorted(filter(pattern.matches, OBJECTS)) if key > after and key not in self.gone]
+    def list_files(self, source: Source, *, after: str = "") -> list[SourceFile]:
+        keys = [key for key in sorted(filter(source.matches, OBJECTS)) if key > after and key not in self.gone]
         return [SourceFile(key=key, etag=f"etag-{key}{self.version}", size_bytes=1) for key in keys]
 
     def access(self) -> S3Access:
@@ -316,7 +316,7 @@ def prepare_model_load(
 ) -> PreparedLoad:
     """Plan without inspecting the files."""
     source = SourceSpec(
-        pattern=request.pattern,
+        origin=request.source,
         access=access,
         files=files,
         data_format="CSV",

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import SourceError
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.files.addresses import SourcePattern, parse_source
+from airflow_provider_ch_s3.files.addresses import Source, parse_source
 from airflow_provider_ch_s3.files.frames import TAIL_BYTES, Compression, FileEnd, judge_end
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.endings import check_ends, compression_of
@@ -101,7 +101,7 @@ class Store:
         self.objects = objects
         self.read: list[tuple[str, int]] = []
 
-    def list_files(self, pattern: SourcePattern, *, after: str = "") -> list[SourceFile]:
+    def list_files(self, source: Source, *, after: str = "") -> list[SourceFile]:
         return [SourceFile(key=key, etag="1", size_bytes=len(body)) for key, body in self.objects.items()]
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
@@ -115,8 +115,8 @@ class Store:
 
 def check(objects: dict[str, bytes]) -> Store:
     store = Store(objects)
-    request = LoadRequest(pattern=parse_source("s3://b/d/*"), table="t")
-    check_ends(store, store.list_files(request.pattern), request)
+    request = LoadRequest(source=parse_source("s3://b/d/*"), table="t")
+    check_ends(store, store.list_files(request.source), request)
     return store
 
 

@@ -253,7 +253,7 @@ def test_a_load_asks_the_bucket_of_its_files() -> None:
         client=SimpleNamespace(),  # type: ignore[arg-type]
         store=store,
         declaration=ClusterDeclaration(host="10.0.0.1", http_endpoints=("n1.eu-west-1.compute.internal:8123",)),
-        request=LoadRequest(pattern=parse_source("s3://theirs/d/*"), table="t"),
+        request=LoadRequest(source=parse_source("s3://theirs/d/*"), table="t"),
         identity=LoadIdentity(dag_id="d", task_id="t", run_id="r", table="t", since=EXPIRY),
     )
     regions = Region(cloud="AWS", name="eu-west-1"), Region(cloud="AWS", name="us-east-2")

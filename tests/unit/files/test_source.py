@@ -17,7 +17,7 @@ from airflow_provider_ch_s3.files.addresses import (
     S3,
     SCHEMES,
     Scheme,
-    SourcePattern,
+    Source,
     find_host,
     find_scheme,
     parse_source,
@@ -36,13 +36,13 @@ def file(key: str, size_bytes: int = 10) -> SourceFile:
     return SourceFile(key=key, etag="e", size_bytes=size_bytes)
 
 
-def pattern(*globs: str) -> SourcePattern:
-    return SourcePattern(bucket="b", globs=globs)
+def source_of(*globs: str) -> Source:
+    return Source(bucket="b", globs=globs)
 
 
 def spec(*keys: str, globs: tuple[str, ...] = ("**",), data_format: str = "Parquet") -> SourceSpec:
     return SourceSpec(
-        pattern=pattern(*globs),
+        origin=source_of(*globs),
         access=ACCESS,
         files=tuple(file(key) for key in keys),
         data_format=data_format,
@@ -54,13 +54,13 @@ def spec(*keys: str, globs: tuple[str, ...] = ("**",), data_format: str = "Parqu
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        pytest.param("s3://b/a/x.csv", pattern("a/x.csv"), id="one-key"),
-        pytest.param("s3a://b/x", pattern("x"), id="s3a"),
-        pytest.param(["s3://b/x/*", "s3://b/y/*"], pattern("x/*", "y/*"), id="list"),
-        pytest.param("s3://b/a b/ü?.csv", pattern("a b/ü?.csv"), id="any-character-in-the-key"),
+        pytest.param("s3://b/a/x.csv", source_of("a/x.csv"), id="one-key"),
+        pytest.param("s3a://b/x", source_of("x"), id="s3a"),
+        pytest.param(["s3://b/x/*", "s3://b/y/*"], source_of("x/*", "y/*"), id="list"),
+        pytest.param("s3://b/a b/ü?.csv", source_of("a b/ü?.csv"), id="any-character-in-the-key"),
     ],
 )
-def test_parse_source(source: str | list[str], expected: SourcePattern) -> None:
+def test_parse_source(source: str | list[str], expected: Source) -> None:
     assert parse_source(source) == expected
 
 
@@ -180,7 +180,7 @@ def test_a_wrong_source_says_what_to_write(source: str | list[str], said: str) -
     ],
 )
 def test_globs(glob: str, matching: list[str], others: list[str]) -> None:
-    assert [key for key in (*matching, *others) if pattern(glob).matches(key)] == matching
+    assert [key for key in (*matching, *others) if source_of(glob).matches(key)] == matching
 
 
 # What the jobs and tools write that leave such objects in a folder.
@@ -207,28 +207,28 @@ NO_DATA = [
 
 @pytest.mark.parametrize("key", NO_DATA)
 def test_a_wildcard_selects_data_files_only(key: str) -> None:
-    source = pattern("d/**")
+    source = source_of("d/**")
     assert (source.matches(key), source.leaves_out(key)) == (False, True)
-    assert pattern(key).matches(key), "a source without wildcards means what it names"
+    assert source_of(key).matches(key), "a source without wildcards means what it names"
 
 
 @pytest.mark.parametrize("key", ["d/_year=2024/a.csv", "d/a=_x/b.csv", "d/k=__HIVE_DEFAULT_PARTITION__/a", "d/a_b.c"])
 def test_values_of_folders_and_names_with_such_characters_are_data(key: str) -> None:
-    source = pattern("d/**")
+    source = source_of("d/**")
     assert (source.matches(key), source.leaves_out(key)) == (True, False)
 
 
 def test_what_no_glob_matches_is_not_left_out() -> None:
-    assert not pattern("d/*.csv").leaves_out("d/_SUCCESS")
+    assert not source_of("d/*.csv").leaves_out("d/_SUCCESS")
 
 
 def test_the_metadata_of_a_lake_tell_which_files_are_data() -> None:
-    lake = dataclasses.replace(pattern("d/**"), scheme=DELTA)
+    lake = dataclasses.replace(source_of("d/**"), scheme=DELTA)
     assert (lake.matches("d/_x/a.parquet"), lake.leaves_out("d/_x/a.parquet")) == (True, False)
 
 
 def test_one_of_several_globs_is_enough() -> None:
-    assert [key for key in ("x/a", "y/a", "z/a") if pattern("x/*", "y/*").matches(key)] == ["x/a", "y/a"]
+    assert [key for key in ("x/a", "y/a", "z/a") if source_of("x/*", "y/*").matches(key)] == ["x/a", "y/a"]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_one_of_several_globs_is_enough() -> None:
     ],
 )
 def test_prefixes(globs: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    assert pattern(*globs).prefixes == expected
+    assert source_of(*globs).prefixes == expected
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_prefixes(globs: tuple[str, ...], expected: tuple[str, ...]) -> None:
     ],
 )
 def test_folders(globs: tuple[str, ...], expected: set[str]) -> None:
-    assert pattern(*globs).folders == expected
+    assert source_of(*globs).folders == expected
 
 
 @pytest.mark.parametrize(

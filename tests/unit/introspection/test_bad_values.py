@@ -13,7 +13,7 @@ from airflow_provider_ch_s3.clickhouse.conversion import Conversion, Method
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ServerError, ServerUnreachableError
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.introspection.bad_values import explain_bad_value
 from airflow_provider_ch_s3.introspection.explain import read_bad_value
@@ -22,7 +22,7 @@ from airflow_provider_ch_s3.table.target import TableColumn, TableName, TargetSp
 
 NAMES = ("a", "b")
 SOURCE = SourceSpec(
-    pattern=SourcePattern(bucket="flights", globs=("*",)),
+    origin=Source(bucket="flights", globs=("*",)),
     access=S3Access(endpoint_url="http://s3", access_key="k", secret_key="s", parameter_prefix="s3_"),
     files=tuple(SourceFile(key=f"{n}.parquet", etag="e", size_bytes=1) for n in range(4)),
     data_format="Parquet",

@@ -52,14 +52,14 @@ class Servers:
 
 def compare(servers: Servers, data_format: str, *, files: int = 100, **request: Any) -> SourceSpec:
     source = SourceSpec(
-        pattern=PATTERN,
+        origin=PATTERN,
         access=S3Access(endpoint_url="http://s3"),
         files=keys(files),
         data_format=data_format,
         compression="auto",
         columns=(),
     )
-    return compare_files(servers, source, LoadRequest(pattern=PATTERN, table="t", **request), TARGET, None)
+    return compare_files(servers, source, LoadRequest(source=PATTERN, table="t", **request), TARGET, None)
 
 
 COLUMNS = (FileColumn(name="v", type="Int64"), FileColumn(name="e", type="Nullable(Int32)"))

@@ -32,9 +32,9 @@ def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[frozenset[tuple[str, Any]]
 def open_lake(lake: Lake, uri: str, snapshot: str = "latest", *, limit_bytes: int = MIB) -> LakeStore:
     scheme = lake.operator.scheme
     files = S3FileStore(aws_conn_id="lake")
-    pattern, table = parse_location(uri, scheme), IcebergTable if scheme is ICEBERG else DeltaTable
+    source, table = parse_location(uri, scheme), IcebergTable if scheme is ICEBERG else DeltaTable
     open_table = partial(table, limit_bytes=limit_bytes)
-    return LakeStore(files=files, pattern=pattern, open_table=open_table, snapshot=snapshot)
+    return LakeStore(files=files, source=source, open_table=open_table, snapshot=snapshot)
 
 
 def check_plain(files: Sequence[SourceFile]) -> None:
@@ -66,7 +66,7 @@ class Copy:
     def replace(self, lake: Lake) -> SnapshotRange:
         store = open_lake(lake, self.uri)
         pinned = store.pin(())
-        files = list(store.at(pinned).list_files(store.pattern))
+        files = list(store.at(pinned).list_files(store.source))
         check_plain(files)
         assert files == sorted(files)
         assert files
@@ -75,7 +75,7 @@ class Copy:
         return pinned
 
     def _add(self, store: LakeStore, pinned: SnapshotRange) -> None:
-        listed = list(store.at(pinned).list_files(store.pattern))
+        listed = list(store.at(pinned).list_files(store.source))
         check_plain(listed)
         new = [file for file in listed if file.key not in self.etags]
         assert all(self.etags.get(file.key, file.etag) == file.etag for file in listed)
@@ -89,7 +89,7 @@ class Copy:
             self.loaded = pinned.id
 
     def _read(self, store: LakeStore, file: SourceFile) -> list[dict[str, Any]]:
-        body = self.server.client().get_object(Bucket=store.pattern.bucket, Key=file.key)["Body"].read()
+        body = self.server.client().get_object(Bucket=store.source.bucket, Key=file.key)["Body"].read()
         columns = file.columns
         assert columns is not None
         rows = [

@@ -66,7 +66,7 @@ def test_the_catalog_names_the_metadata(
     store = open_store()
     pinned = store.pin(())
     assert pinned.id == lake.snapshot
-    (file,) = store.at(pinned).list_files(store.pattern)
+    (file,) = store.at(pinned).list_files(store.source)
     assert file.key.startswith("lake/t/data/")
     lake.append(orders(2))
     assert store.pin(()).id == lake.snapshot  # it is asked again
@@ -83,8 +83,8 @@ def test_a_table_in_googles_store(
     connect(monkeypatch, type="sql", name="tests", uri=lake.catalog.properties["uri"])
     store = open_store()
     pinned = store.pin(())
-    assert (pinned.id, store.pattern.address("")) == (lake.snapshot, f"gs://{bucket}/")
-    assert len(list(store.at(pinned).list_files(store.pattern))) == 1
+    assert (pinned.id, store.source.address("")) == (lake.snapshot, f"gs://{bucket}/")
+    assert len(list(store.at(pinned).list_files(store.source))) == 1
     trigger = NewSnapshotTrigger(
         lake="iceberg", source="sales.orders", table="t", store_conn_id="lake", catalog_conn_id="catalog"
     )
@@ -106,7 +106,7 @@ def test_a_glue_catalog(server: S3Server, tmp_path: Path, monkeypatch: pytest.Mo
         store = open_store()
         pinned = store.pin(())
         assert (pinned.id, store.address) == (lake.snapshot, lake.table.metadata_location)
-        assert len(list(store.at(pinned).list_files(store.pattern))) == 1
+        assert len(list(store.at(pinned).list_files(store.source))) == 1
         with pytest.raises(ConfigError, match=coded("lake-table-missing", "'sales.nothing'")):
             open_store("sales.nothing")
 
@@ -299,7 +299,7 @@ def test_a_rest_catalog(
     store = open_store()
     pinned = store.pin(())
     assert pinned.id == lake.snapshot
-    assert [file.key.rpartition("/")[0] for file in store.at(pinned).list_files(store.pattern)] == ["lake/t/data"]
+    assert [file.key.rpartition("/")[0] for file in store.at(pinned).list_files(store.source)] == ["lake/t/data"]
     assert "/v1/namespaces/sales/tables/orders" in rest.asked
     with pytest.raises(ConfigError, match=coded("lake-table-missing", "'sales.nothing'")):
         open_store("sales.nothing")
@@ -336,7 +336,7 @@ def test_worker_and_servers_read_with_vended_keys(
     store = open_store(credentials="catalog")
     pinned = store.pin(())
     assert pinned.id == lake.snapshot
-    assert len(list(store.at(pinned).list_files(store.pattern))) == 1
+    assert len(list(store.at(pinned).list_files(store.source))) == 1
     access = store.access()
     assert isinstance(access, S3Access)
     assert (access.access_key, access.secret_key) == (server.access_key, server.secret_key)

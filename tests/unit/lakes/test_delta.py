@@ -98,7 +98,7 @@ def test_deletion_vectors_are_refused(
     with pytest.raises(SnapshotError, match=coded("lake-rows-deleted", "version 2", "REORG TABLE", "26.7")):
         copy.replace(lake)
     store = open_lake(lake, lake.uri)
-    (file,) = store.at(store.pin(())).list_files(store.pattern)
+    (file,) = store.at(store.pin(())).list_files(store.source)
     assert count_rows([file]) == 3
     assert file.reader is not None
     assert file.reader.settings["delta_lake_snapshot_version"] == 2
@@ -140,7 +140,7 @@ def test_a_loaded_file_that_is_added_again_without_statistics(
     assert (pinned.after, pinned.skips_held) == ("1", True)
     assert bag(copy.rows) == bag(lake.rows())
     store = open_lake(lake, lake.uri).at(pinned)
-    assert count_rows(list(store.list_files(store.pattern))) is None
+    assert count_rows(list(store.list_files(store.source))) is None
 
 
 @pytest.mark.parametrize("path", ["s3://other/t/f.parquet", "/t/f.parquet"])

@@ -42,6 +42,6 @@ def test_the_rows_of_a_random_evolution_are_counted(
     lake = EVOLUTIONS[kind](server, uri, tmp_path, random.Random(seed))
     for _ in range(STEPS):
         store = open_lake(LAKES[kind], uri)
-        files = list(store.at(store.pin(())).list_files(store.pattern))
+        files = list(store.at(store.pin(())).list_files(store.source))
         assert count_rows(files) == len(lake.rows())
         lake.change()

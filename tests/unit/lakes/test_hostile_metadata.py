@@ -294,7 +294,7 @@ def test_names_of_objects_are_no_paths_of_the_worker(
     body = b"* * * * * id"
     server.client().put_object(Bucket=bucket, Key=f"lake/t/_delta_log/{name.format(out='out')}", Body=body)
     store = open_lake(lake, f"s3://{bucket}/lake/t")
-    assert len(list(store.at(store.pin(())).list_files(store.pattern))) == 1
+    assert len(list(store.at(store.pin(())).list_files(store.source))) == 1
     assert not [path for path in tmp_path.rglob("out*") if path.is_file()]
 
 
@@ -385,7 +385,7 @@ def test_numbers_that_are_none(server: S3Server, bucket: str, tmp_path: Path, fi
     server.client().put_object(Bucket=bucket, Key=f"lake/t/_delta_log/{2:020}.json", Body=body)
     store = open_lake(lake, f"s3://{bucket}/lake/t")
     with pytest.raises(SnapshotError, match=coded("metadata-unreadable", f"s3://{bucket}/lake/t")):
-        list(store.at(store.pin(held)).list_files(store.pattern))
+        list(store.at(store.pin(held)).list_files(store.source))
 
 
 def test_snapshots_that_come_before_themselves(server: S3Server, bucket: str, tmp_path: Path) -> None:
@@ -415,6 +415,6 @@ def test_delete_files_elsewhere(server: S3Server, bucket: str, tmp_path: Path, p
 def assert_is_refused(lake: Any, uri: str) -> str:
     store = open_lake(lake, uri)
     with pytest.raises(SnapshotError) as raised:
-        list(store.at(store.pin(())).list_files(store.pattern))
+        list(store.at(store.pin(())).list_files(store.source))
     assert "s3://" in raised.value.sentence
     return raised.value.sentence

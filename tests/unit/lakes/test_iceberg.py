@@ -61,7 +61,7 @@ def test_more_rows_are_deleted_than_a_file_has(lake: IcebergLake, copy: Copy) ->
     largest = max((task.file for task in lake.table.scan().plan_files()), key=lambda file: file.record_count)
     lake.delete_by_position(0, 1, data_file=largest)
     store = open_lake(lake, copy.uri)
-    files = list(store.at(store.pin(())).list_files(store.pattern))
+    files = list(store.at(store.pin(())).list_files(store.source))
     assert (len(files), count_rows(files)) == (2, 2)
 
 
@@ -77,7 +77,7 @@ def test_delete_files_are_refused(lake: IcebergLake, copy: Copy, content: DataFi
     with pytest.raises(SnapshotError, match=coded("lake-rows-deleted", "deletes-", ".parquet", "rewrite_data_files")):
         copy.replace(lake)
     store = open_lake(lake, copy.uri)
-    (file,) = store.at(store.pin(())).list_files(store.pattern)
+    (file,) = store.at(store.pin(())).list_files(store.source)
     assert count_rows([file]) == (3 if content is DataFileContent.POSITION_DELETES else None)
     assert file.reader is not None
     assert file.reader.settings["iceberg_snapshot_id"] == int(lake.snapshot)
@@ -89,7 +89,7 @@ def test_delete_files_older_than_all_data_files_delete_nothing(lake: IcebergLake
 
     def listed() -> Sequence[SourceFile]:
         store = open_lake(lake, lake.table.location())
-        return list(store.at(store.pin(())).list_files(store.pattern))
+        return list(store.at(store.pin(())).list_files(store.source))
 
     lake.append(orders(*range(5)))
     lake.delete_by_position(1, 3)
@@ -663,7 +663,7 @@ def test_snapshots_that_expire_while_they_are_loaded(
     store = open_lake(lake, uri).at(pinned)  # as the next process of the load
     code, named = ("snapshot-expired", between) if names_parent else ("snapshot-unrelated", copy.loaded)
     with pytest.raises(SnapshotError, match=coded(code, f"snapshot {named}", "clear the task")):
-        list(store.list_files(store.pattern))
+        list(store.list_files(store.source))
 
 
 def test_what_a_snapshot_says_that_it_added_is_compared(server: S3Server, lake: IcebergLake, copy: Copy) -> None:

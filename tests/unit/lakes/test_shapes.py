@@ -46,9 +46,9 @@ def test_the_metadata_count_the_rows(case: Case, server: S3Server, bucket: str, 
         store = open_lake(LAKES[case.kind], f"s3://{bucket}/{written.location}", snapshot)
         if case.refused or (since is None and snapshot == list(written.snapshots)[-1]):
             with pytest.raises(SnapshotError, match=coded(case.refused) if case.refused else ""):
-                list(store.at(store.pin(())).list_files(store.pattern))
+                list(store.at(store.pin(())).list_files(store.source))
         else:
-            files = list(store.at(store.pin(())).list_files(store.pattern))
+            files = list(store.at(store.pin(())).list_files(store.source))
             counted = count_rows(files)
             assert counted == len(rows) or (counted is None and str(case) in UNCOUNTED)
             needed += [file.reader.since for file in files if file.reader]

@@ -63,21 +63,21 @@ def test_manifests_are_read_once_for_all_chunks_of_a_load() -> None:
         tables.append(Table())
         return tables[-1]
 
-    pattern = parse_location("s3://b/t", DELTA)
-    store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=open_table, snapshot="latest")
+    source = parse_location("s3://b/t", DELTA)
+    store = LakeStore(files=Mock(account=""), source=source, open_table=open_table, snapshot="latest")
     assert isinstance(store, SnapshotStore)
     pinned = store.pin(())
-    assert [file.key for file in store.at(pinned).list_files(pattern)] == ["t/a", "t/b"]
-    assert [file.key for file in store.at(pinned).list_files(pattern, after="t/a")] == ["t/b"]
+    assert [file.key for file in store.at(pinned).list_files(source)] == ["t/a", "t/b"]
+    assert [file.key for file in store.at(pinned).list_files(source, after="t/a")] == ["t/b"]
     assert [table.read for table in tables] == [1]
     assert store.pin(["u/1/part"], begun="1") == pinned
-    assert [file.key for file in store.at(pinned).list_files(pattern, after="t/b")] == []
+    assert [file.key for file in store.at(pinned).list_files(source, after="t/b")] == []
     assert [table.read for table in tables] == [1, 0]
 
 
 def test_what_is_left_of_a_load_that_has_begun() -> None:
-    pattern = parse_location("s3://b/t", DELTA)
-    store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: Table(), snapshot="latest")
+    source = parse_location("s3://b/t", DELTA)
+    store = LakeStore(files=Mock(account=""), source=source, open_table=lambda *_: Table(), snapshot="latest")
     assert store.pin(["u/1/part", "u/1"], begun="1").after == "1"  # another load has completed it
     with pytest.raises(SnapshotError, match=coded("snapshot-unrelated", "'replace_where'")):
         store.pin(["u/1/part", "u/1/mixed"], begun="1")
@@ -148,7 +148,7 @@ def test_no_operator_for_files_is_named_for_a_lake(source: str) -> None:
 def test_a_plan_of_a_delta_table() -> None:
     operator = operator_of("--lake", "delta")
     assert isinstance(operator, DeltaToClickHouseOperator)
-    assert operator.open_store().pattern.globs == ("t/**",)
+    assert operator.open_store().source.globs == ("t/**",)
     with pytest.raises(ConfigError, match=coded("argument-without-effect", "bad_rows", "'reject'")):
         DeltaToClickHouseOperator(task_id="load", source="s3://lake/t", table="t", bad_rows="reject")
     with pytest.raises(ConfigError, match=coded("argument-invalid", "list", "give the location of one table")):
@@ -176,9 +176,9 @@ def test_a_library_that_is_not_installed(lake: str, library: str, monkeypatch: p
 
 
 def test_another_snapshot_stages_other_rows() -> None:
-    pattern, limit = parse_location("s3://lake/t", DELTA), LoadLimit()
+    source, limit = parse_location("s3://lake/t", DELTA), LoadLimit()
     one, other = (
-        operator_of("--lake", "delta", *more(f"snapshot={n}")).build_request(pattern, {}, limit) for n in "12"
+        operator_of("--lake", "delta", *more(f"snapshot={n}")).build_request(source, {}, limit) for n in "12"
     )
     assert [name for name, value in one.fingerprints.items() if other.fingerprints[name] != value] == ["snapshot"]
 
@@ -221,10 +221,10 @@ def pin(
     table: Table, snapshot: str, records: list[str], *, version: tuple[int, int] = (26, 7), on_removed: str = "keep"
 ) -> SnapshotRange:
     """Pin a merge to the snapshots that it takes of a table, as the servers' version allows."""
-    pattern = parse_location("s3://b/t", DELTA)
-    store = LakeStore(files=Mock(account=""), pattern=pattern, open_table=lambda *_: table, snapshot=snapshot)
+    source = parse_location("s3://b/t", DELTA)
+    store = LakeStore(files=Mock(account=""), source=source, open_table=lambda *_: table, snapshot=snapshot)
     mode = Merge(key=("id",), on_removed=OnRemoved(on_removed))
-    found = pin_snapshots(store, LoadRequest(pattern=pattern, table="t", mode=mode), Chunk(), version, records)
+    found = pin_snapshots(store, LoadRequest(source=source, table="t", mode=mode), Chunk(), version, records)
     assert found is not None
     return found
 

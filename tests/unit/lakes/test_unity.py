@@ -54,7 +54,7 @@ def test_the_catalog_names_the_location(
     store = open_store()
     pinned = store.pin(())
     assert pinned.id == lake.snapshot
-    assert len(list(store.at(pinned).list_files(store.pattern))) == 1
+    assert len(list(store.at(pinned).list_files(store.source))) == 1
     with pytest.raises(ConfigError, match=coded("lake-table-missing", "'main.sales.nothing'")):
         open_store("main.sales.nothing")
     with pytest.raises(ConfigError, match=coded("lake-table-missing")):
@@ -69,7 +69,7 @@ def test_the_connection_tells_that_the_files_are_in_azure(
     monkeypatch.setenv("AIRFLOW_CONN_AZURE", json.dumps(connection))
     unity.location = "abfss://lake@acme.dfs.core.windows.net/orders/"
     store = open_store(store_conn_id="azure")
-    assert (store.pattern.address("x"), store.pattern.account, store.location) == ("az://lake/x", "acme", "orders")
+    assert (store.source.address("x"), store.source.account, store.location) == ("az://lake/x", "acme", "orders")
     with pytest.raises(SnapshotError, match=coded("lake-files-elsewhere", "store_conn_id", "store of the address")):
         open_store()
     with pytest.raises(ConfigError, match=coded("argument-invalid", "credentials")):

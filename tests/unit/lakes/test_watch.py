@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError, SourceError
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.hooks.lake import Lake
 from airflow_provider_ch_s3.lakes import delta
@@ -30,8 +30,8 @@ class Files(S3FileStore):
         self.listed: list[str] = []
         self.read_keys: list[str] = []
 
-    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
-        for file in super().list_files(pattern, after=after):
+    def list_files(self, source: Source, *, after: str = "") -> Iterator[SourceFile]:
+        for file in super().list_files(source, after=after):
             self.listed.append(file.key.rpartition("/")[2])
             yield file
 

@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.common.arguments import parse_file_names, parse_seco
 from airflow_provider_ch_s3.common.work import batches
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.files.addresses import SourcePattern, parse_source
+from airflow_provider_ch_s3.files.addresses import Source, parse_source
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.arrivals import ReadyFiles, list_files
 from airflow_provider_ch_s3.modes import Append, Mode, OnLoadedFiles
@@ -34,14 +34,14 @@ class Store:
         self.objects = {key: given if isinstance(given, tuple) else (given, OLD) for key, given in objects.items()}
         self.listed: list[str] = []
 
-    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
-        self.listed += pattern.prefixes
+    def list_ages(self, source: Source, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
+        self.listed += source.prefixes
         for key, (size_bytes, age) in self.objects.items():
-            if key.startswith(pattern.prefixes) and key > after:
+            if key.startswith(source.prefixes) and key > after:
                 yield SourceFile(key=key, etag="e", size_bytes=size_bytes), age
 
-    def list_files(self, pattern: SourcePattern, *, after: str = "") -> list[SourceFile]:
-        return [file for file, _ in self.list_ages(pattern, after=after)]
+    def list_files(self, source: Source, *, after: str = "") -> list[SourceFile]:
+        return [file for file, _ in self.list_ages(source, after=after)]
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         raise AssertionError("no content is needed")
@@ -208,7 +208,7 @@ class TestYoungFiles:
 
     def test_without_the_argument_the_store_is_not_asked_for_ages(self, monkeypatch: pytest.MonkeyPatch) -> None:
         store = Store(**MIXED)
-        files = store.list_files(request("d/*").pattern)
+        files = store.list_files(request("d/*").source)
         monkeypatch.setattr(store, "list_files", lambda *_, after: files)
         monkeypatch.setattr(store, "list_ages", None)
         assert ready_and_young(store, request("d/*"))[1] == 0

@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.common.arguments import parse_count
 from airflow_provider_ch_s3.errors import ChS3Error, ConfigError, LoadError, SourceError, TargetError
 from airflow_provider_ch_s3.exactly_once.views import View
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.files.addresses import DELTA, SourcePattern, parse_location
+from airflow_provider_ch_s3.files.addresses import DELTA, Source, parse_location
 from airflow_provider_ch_s3.files.snapshots import DataFile, SnapshotRange
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.introspection.table import Volume
@@ -50,13 +50,13 @@ VIEWS = dataclasses.replace(
 
 
 def request(mode: str | Mode, **values: Any) -> LoadRequest:
-    pattern = values.pop("pattern", SourcePattern(bucket="flights", globs=("**",)))
-    return load_request(pattern, table="flights", mode=mode, **values)
+    source = values.pop("pattern", Source(bucket="flights", globs=("**",)))
+    return load_request(source, table="flights", mode=mode, **values)
 
 
 REMOVING: dict[str, Any] = {
     "mode": Append(on_changed="replace", on_missing="delete"),
-    "pattern": SourcePattern(bucket="b", globs=("a/{b,c}*.csv", "d.csv")),
+    "pattern": Source(bucket="b", globs=("a/{b,c}*.csv", "d.csv")),
     "provenance": KNOWN,
 }
 
@@ -104,7 +104,7 @@ def test_a_table_with_a_disk_of_its_own_is_refused_where_its_settings_cannot_cha
 
 
 PATTERN = parse_location("s3://lake/t", DELTA)
-LAKE = LakeStore(files=Mock(account=""), pattern=PATTERN, open_table=Mock(), snapshot="latest")
+LAKE = LakeStore(files=Mock(account=""), source=PATTERN, open_table=Mock(), snapshot="latest")
 
 
 def data_files(count: int, rows: int | None = 2) -> tuple[SourceFile, ...]:
@@ -115,7 +115,7 @@ def data_files(count: int, rows: int | None = 2) -> tuple[SourceFile, ...]:
 
 
 def test_data_files_that_no_statement_can_name_are_refused() -> None:
-    asked = dataclasses.replace(request("replace_table"), pattern=PATTERN)
+    asked = dataclasses.replace(request("replace_table"), source=PATTERN)
     check_named(LAKE, asked, data_files(2000))
     with pytest.raises(ConfigError, match=coded("files-too-many", "4,000")):
         check_named(LAKE, asked, data_files(4000))
@@ -123,7 +123,7 @@ def test_data_files_that_no_statement_can_name_are_refused() -> None:
 
 def source_of(files: tuple[SourceFile, ...], rows: int | None) -> SourceSpec:
     return SourceSpec(
-        pattern=PATTERN,
+        origin=PATTERN,
         access=S3Access(endpoint_url="http://s3"),
         files=files,
         data_format="Parquet",

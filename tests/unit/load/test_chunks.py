@@ -15,7 +15,7 @@ from airflow_provider_ch_s3.arguments import Arrivals, Chunks
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.files.addresses import SourcePattern, parse_source
+from airflow_provider_ch_s3.files.addresses import Source, parse_source
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile, list_keys
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -27,7 +27,7 @@ from airflow_provider_ch_s3.request import LoadRequest
 from tests.failures import coded
 from tests.load_requests import REPLACING, load_request
 
-PATTERN = SourcePattern(bucket="b", globs=("*",))
+PATTERN = Source(bucket="b", globs=("*",))
 RUN = datetime(2026, 11, 22, tzinfo=UTC)
 IDENTITY = LoadIdentity(dag_id="d", task_id="t", run_id="r", table="d.t", generation=1, first_try=2, since=RUN)
 
@@ -95,7 +95,7 @@ def attempt(
     table_uuid: str = "u1",
     partitions: Mapping[str, int] | None = None,
     seconds: float = 60.0,
-    source: SourcePattern = SOURCE,
+    source: Source = SOURCE,
 ) -> list[Event]:
     """The events of an attempt, which took some seconds from its plan to its end."""
     planned = {"since": since.timestamp(), "source": str(source), "load_mode": "append"} | (
@@ -270,7 +270,7 @@ class TestTake:
     def test_as_many_as_fit(
         self, limits: ChunkLimits, before: tuple[int, ...], given: tuple[int, ...], count: int
     ) -> None:
-        taken = ChunkFiles(limits=limits, pattern=PATTERN)
+        taken = ChunkFiles(limits=limits, source=PATTERN)
         assert taken.take(files_of(*before)) == ()
         new = files_of(*given)
         assert taken.take(new) == new[count:]
@@ -288,7 +288,7 @@ class TestTake:
     def test_as_many_as_a_statement_can_name(self, template: str, group: int) -> None:
         files = long_keys(template)
         assert list_keys(files, PATTERN) == ""
-        taken = ChunkFiles(limits=ChunkLimits(has_listed_keys=True), pattern=PATTERN)
+        taken = ChunkFiles(limits=ChunkLimits(has_listed_keys=True), source=PATTERN)
         groups = (files[start : start + group] for start in range(0, len(files), group))
         next(behind for behind in map(taken.take, groups) if behind)
         count = len(taken.files)
@@ -300,14 +300,14 @@ class TestTake:
         """Each of these names takes 100 bytes more for its file and 60 for its load, of 90,000."""
         files = [SourceFile(key=f"{n:098}", etag="", size_bytes=1) for n in range(700)]
         replaced = {file.key for file in files[100:]}
-        taken = ChunkFiles(limits=ChunkLimits(has_listed_keys=True), pattern=PATTERN)
+        taken = ChunkFiles(limits=ChunkLimits(has_listed_keys=True), source=PATTERN)
         assert len(taken.take(files[:300], replaced)) == 0
         assert len(taken.take(files[300:], replaced)) == 700 - 662
         assert len(taken.take(files[662:], replaced)) == 700 - 662
-        assert ChunkFiles(limits=ChunkLimits(), pattern=PATTERN).take(files, replaced) == []
+        assert ChunkFiles(limits=ChunkLimits(), source=PATTERN).take(files, replaced) == []
 
     def test_a_pattern_needs_no_names(self) -> None:
-        assert ChunkFiles(limits=ChunkLimits(), pattern=PATTERN).take(long_keys("d/{}.parquet")) == ()
+        assert ChunkFiles(limits=ChunkLimits(), source=PATTERN).take(long_keys("d/{}.parquet")) == ()
 
 
 class Store:
@@ -322,16 +322,16 @@ class Store:
         self.objects, self.is_sorted, self.has_start = dict(objects), is_sorted, has_start
         self.count = 0
 
-    def list_ages(self, pattern: SourcePattern, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
+    def list_ages(self, source: Source, *, after: str = "") -> Iterator[tuple[SourceFile, float]]:
         for key in sorted(self.objects, reverse=not self.is_sorted):
-            if key.startswith(pattern.prefixes) and (key > after or not self.has_start):
+            if key.startswith(source.prefixes) and (key > after or not self.has_start):
                 self.count += 1
                 given = self.objects[key]
                 size, age = given if isinstance(given, tuple) else (given, 3600.0)
                 yield SourceFile(key=key, etag="1", size_bytes=size), age
 
-    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
-        return (file for file, _ in self.list_ages(pattern, after=after))
+    def list_files(self, source: Source, *, after: str = "") -> Iterator[SourceFile]:
+        return (file for file, _ in self.list_ages(source, after=after))
 
     def read_tail(self, bucket: str, key: str, size_bytes: int) -> bytes:
         raise AssertionError("no content is needed")
@@ -383,7 +383,7 @@ class Load:
         selected = select_chunk(
             self.versions, self.store, self.request, read(*self.attempts).next(self.request), limits
         )
-        self.attempts.append(attempt(len(self.attempts) + 1, selected.chunk, source=self.request.pattern))
+        self.attempts.append(attempt(len(self.attempts) + 1, selected.chunk, source=self.request.source))
         self.held |= {PATTERN.path(file.key): {file.etag} for file in selected.files}
         return selected
 
@@ -564,7 +564,7 @@ class TestUnsortedListing:
 
     def test_disorder_behind_the_first_chunk_is_found_too(self) -> None:
         store = Store(objects(25))
-        swapped = [*store.list_files(request().pattern)]
+        swapped = [*store.list_files(request().source)]
         swapped[15:20] = reversed(swapped[15:20])
         store.list_files = lambda *_, after: iter(swapped)  # type: ignore[method-assign]
         with pytest.raises(SourceError) as caught:
@@ -618,7 +618,7 @@ class TestOtherListings:
     def test_two_addresses(self) -> None:
         store = Store({**{f"{folder}/{n}.csv": 1 for folder in "ac" for n in range(6)}, "b/0.csv": 1})
         asked = LoadRequest(
-            pattern=parse_source(["s3://b/c/*.csv", "s3://b/a/*.csv"]), table="t", chunks=Chunks(max_files=5)
+            source=parse_source(["s3://b/c/*.csv", "s3://b/a/*.csv"]), table="t", chunks=Chunks(max_files=5)
         )
         load = Load(store, asked)
         loaded = [name for selected in load.run() for name in keys(selected)]

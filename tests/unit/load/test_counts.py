@@ -29,14 +29,14 @@ def verify(
     is_filtered: bool = False,
     is_exact: bool = True,
     is_counted: bool = True,
-    is_pattern: bool = False,
+    is_glob: bool = False,
     min_rows: int = 1,
     rows_before: int = 0,
     **read: Any,
 ) -> tuple[str, ...]:
     report = dataclasses.replace(REPORT, **read)
     rows = RowCounts.of(report, staged_rows if is_exact else None, is_filtered=is_filtered, is_counted=is_counted)
-    checks = (*verify_reading(report, rows, is_pattern=is_pattern), verify_staging(report, rows, staged_rows))
+    checks = (*verify_reading(report, rows, is_glob=is_glob), verify_staging(report, rows, staged_rows))
     check_enough(report, staged_rows, rows_before=rows_before, min_rows=min_rows)
     return checks
 

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_ch_s3.arguments import AtOnce, Held
 from airflow_provider_ch_s3.errors import ConfigError, LoadError, OvertakenError
 from airflow_provider_ch_s3.exactly_once.history import AttemptId, Event, EventKind, History
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.identity import LoadIdentity
 from airflow_provider_ch_s3.load.chunks import CommittedChunks
@@ -32,7 +32,7 @@ LOCKED, PLANNED, COMMITTING = EventKind.LOCKED, EventKind.PLANNED, EventKind.COM
 COMMITTED, ABANDONED, UNDONE = EventKind.COMMITTED, EventKind.ABANDONED, EventKind.UNDONE
 
 RUN = datetime(2026, 11, 22, tzinfo=UTC)
-REQUEST = LoadRequest(pattern=SourcePattern(bucket="b", globs=("in/*",)), table="d.t", where="n > 1")
+REQUEST = LoadRequest(source=Source(bucket="b", globs=("in/*",)), table="d.t", where="n > 1")
 TABLE = ("u1", "u2")
 FIRST, SECOND = Chunk(last="k"), Chunk(number=2, after="k")
 

@@ -17,13 +17,13 @@ from airflow_provider_ch_s3.exactly_once.history import AttemptId
 from airflow_provider_ch_s3.exactly_once.holdings import Holdings
 from airflow_provider_ch_s3.exactly_once.ledger import Ledger
 from airflow_provider_ch_s3.exactly_once.modes.registry import EFFECTS
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.table.target import TableName
 from ch_s3_lab.bench.scripts.planning import Phase, run_append, run_chunks, run_load
 
 # 300 MB for 1,000,000 objects, less a sixth: tracemalloc counts no rounding to 16 bytes, and no gaps.
-PATTERN = SourcePattern(bucket="b", globs=("*",))
+PATTERN = Source(bucket="b", globs=("*",))
 BYTES_PER_OBJECT = 250
 
 

@@ -14,7 +14,7 @@ from airflow_provider_ch_s3.cluster.spec import ClusterSpec, NodeSpec
 from airflow_provider_ch_s3.common.text import GIB
 from airflow_provider_ch_s3.discretion import without_facts
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.chunk import Chunk
 from airflow_provider_ch_s3.files.source import SourceFile, SourceSpec
 from airflow_provider_ch_s3.identity import LoadIdentity
@@ -52,7 +52,7 @@ PREPARED = PreparedLoad(
         ingest_memory_ratio=0.5,
     ),
     source=SourceSpec(
-        pattern=SourcePattern(bucket="b", globs=("*.parquet",)),
+        origin=Source(bucket="b", globs=("*.parquet",)),
         access=S3Access(endpoint_url="http://s3"),
         files=(SourceFile(key="a.parquet", etag="e", size_bytes=2048),),
         data_format="Parquet",

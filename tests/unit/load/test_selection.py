@@ -25,7 +25,7 @@ from tests.failures import coded
 
 def request(on_loaded: str = "skip", on_changed: str = "fail") -> LoadRequest:
     return LoadRequest(
-        pattern=parse_source("s3://b/**"),
+        source=parse_source("s3://b/**"),
         table="t",
         mode=Append(on_loaded=OnLoadedFiles(on_loaded), on_changed=OnChangedFiles(on_changed)),
     )

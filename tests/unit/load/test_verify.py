@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ch_s3.errors import LoadError
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.verify import verify_files
 
@@ -14,7 +14,7 @@ def file(key: str, etag: str) -> SourceFile:
     return SourceFile(key=key, etag=etag, size_bytes=9)
 
 
-PATTERN = SourcePattern(bucket="bucket", globs=("*",))
+PATTERN = Source(bucket="bucket", globs=("*",))
 MANIFEST = {"bucket/a": "1", "bucket/b's": "2"}
 
 

@@ -16,7 +16,7 @@ from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.clickhouse.type_table import plan_conversion
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.access import AzureAccess, S3Access, StoreAccess, TableFunction, UrlAccess
-from airflow_provider_ch_s3.files.addresses import AZURE, HTTP, SourcePattern
+from airflow_provider_ch_s3.files.addresses import AZURE, HTTP, Source
 from airflow_provider_ch_s3.files.snapshots import DataFile
 from airflow_provider_ch_s3.files.source import ChangeData, FileColumn, LakeReader, OpenQuote, SourceFile, SourceSpec
 from airflow_provider_ch_s3.lakes.differences import compare
@@ -55,7 +55,7 @@ SINCE = datetime.date(2013, 1, 31)
 
 def source(access: StoreAccess = KEYS, *keys: str, data_format: str = "Parquet") -> SourceSpec:
     return SourceSpec(
-        pattern=SourcePattern(bucket="flights", globs=("**",)),
+        origin=Source(bucket="flights", globs=("**",)),
         access=access,
         files=tuple(
             SourceFile(key=key, etag="e", size_bytes=9) for key in keys or ("dt=1/a.parquet", "dt=2/a.parquet")
@@ -114,10 +114,10 @@ def compared(access: StoreAccess, *, old_deletes: Sequence[str] = (), new_delete
     return dataclasses.replace(source(access), files=tuple(files), columns=source().columns[:2])
 
 
-BLOBS = SourcePattern(bucket="flights", globs=("**",), scheme=AZURE)
+BLOBS = Source(bucket="flights", globs=("**",), scheme=AZURE)
 URLS = dataclasses.replace(
     source(UrlAccess(moved_to="https://h:9"), "it's%20%7B1%7D/a%2Cb.parquet", "it's%20%7B1%7D/c.parquet"),
-    pattern=SourcePattern(bucket="https://h:8", globs=("**",), scheme=HTTP),
+    source=Source(bucket="https://h:8", globs=("**",), scheme=HTTP),
 )
 TEXT = dataclasses.replace(
     source(KEYS, data_format="CSVWithNames"),
@@ -228,14 +228,14 @@ CASES: dict[str, Statement] = {
         DISTRIBUTED.staged_in(STAGING),
         key=["id"],
     ),
-    "insert_load_azure_keys": insert(dataclasses.replace(source(AZURE_KEYS), pattern=BLOBS)),
-    "insert_load_azure_named_collection": insert(dataclasses.replace(source(AZURE_COLLECTION), pattern=BLOBS)),
+    "insert_load_azure_keys": insert(dataclasses.replace(source(AZURE_KEYS), origin=BLOBS)),
+    "insert_load_azure_named_collection": insert(dataclasses.replace(source(AZURE_COLLECTION), origin=BLOBS)),
     "insert_load_azure_identity": insert(
-        dataclasses.replace(source(AZURE_IDENTITY), pattern=BLOBS), LOCAL, cluster=None
+        dataclasses.replace(source(AZURE_IDENTITY), origin=BLOBS), LOCAL, cluster=None
     ),
-    "insert_load_azure_application": insert(dataclasses.replace(source(AZURE_APPLICATION), pattern=BLOBS)),
+    "insert_load_azure_application": insert(dataclasses.replace(source(AZURE_APPLICATION), origin=BLOBS)),
     "insert_load_azure_path_filter": insert(
-        dataclasses.replace(source(AZURE_KEYS, "it's 1.parquet", "it's 2.parquet"), pattern=BLOBS)
+        dataclasses.replace(source(AZURE_KEYS, "it's 1.parquet", "it's 2.parquet"), origin=BLOBS)
     ),
     "insert_load_urls": insert(URLS),
     "insert_load_urls_single": insert(URLS, LOCAL, cluster=None),

@@ -13,7 +13,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_ch_s3.errors import ChS3Error
-from airflow_provider_ch_s3.files.addresses import HTTP, SourcePattern
+from airflow_provider_ch_s3.files.addresses import HTTP, Source
 from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
 from airflow_provider_ch_s3.stores.gcs import GCSFileStore
 from airflow_provider_ch_s3.stores.http import HttpFileStore
@@ -31,7 +31,7 @@ SIGNATURE = "c2lnbmF0dXJl/T0+YQ4x7K=="
 SAS = f"sv=2024-01-01&ss=b&srt=sco&sp=rl&sig={SIGNATURE.replace('/', '%2F').replace('+', '%2B').replace('=', '%3D')}"
 ACCOUNT_KEY = "YWNjb3VudC1rZXktb2YtYXp1cmU="
 CLIENT, BEARER = "client/s3cret+of OAuth", "bearer-t0ken/of+catalog"
-PATTERN = SourcePattern(bucket="bucket", globs=("in/*",))
+PATTERN = Source(bucket="bucket", globs=("in/*",))
 XML = "<?xml version='1.0'?><Error><Code>{code}</Code><Message>{said}</Message></Error>"
 
 
@@ -197,8 +197,8 @@ def test_no_login_of_the_worker_reaches_an_http_server(
     netrc = tmp_path / "netrc"
     netrc.write_text(f"default login me password {KEY}")
     monkeypatch.setenv("NETRC", str(netrc))
-    pattern = SourcePattern(bucket=echo.url, globs=("a.csv",), scheme=HTTP)
+    source = Source(bucket=echo.url, globs=("a.csv",), scheme=HTTP)
     with pytest.raises(ChS3Error, match=coded("file-not-served", "400")):
-        list(HttpFileStore().list_files(pattern))
+        list(HttpFileStore().list_files(source))
     assert "a.csv" in echo.asked[0]
     assert "authorization" not in "\n".join(echo.asked).lower()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.common.work import batches
-from airflow_provider_ch_s3.files.addresses import SourcePattern, parse_source
+from airflow_provider_ch_s3.files.addresses import Source, parse_source
 from airflow_provider_ch_s3.files.stores import ObjectStore
 from airflow_provider_ch_s3.load.arrivals import ReadyFiles
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
@@ -62,12 +62,12 @@ def open_s3(monkeypatch: pytest.MonkeyPatch) -> Callable[[Bucket], S3FileStore]:
     return open_bucket
 
 
-def of_keys(*globs: str) -> SourcePattern:
-    return SourcePattern(bucket="b", globs=globs)
+def of_keys(*globs: str) -> Source:
+    return Source(bucket="b", globs=globs)
 
 
-def listed(store: ObjectStore, pattern: SourcePattern, after: str = "") -> list[str]:
-    return [file.key for file in store.list_files(pattern, after=after)]
+def listed(store: ObjectStore, source: Source, after: str = "") -> list[str]:
+    return [file.key for file in store.list_files(source, after=after)]
 
 
 ORDERS = [f"orders/2026/{n:07}.json" for n in range(20_000)]
@@ -124,8 +124,8 @@ def test_whatever_the_source_names_is_listed_and_nothing_else(
     after = rng.choice(["", *keys]) if is_sorted and has_start else ""
     page_size = rng.randint(1, 5) if is_sorted else 25
     bucket = Bucket(*keys, page_size=page_size, is_sorted=is_sorted, has_start=has_start)
-    pattern = of_keys(*globs)
-    found = listed(open_s3(bucket), pattern, after)
-    expected = [key for key in bucket.keys if key.startswith(pattern.prefixes) and key > after]
+    source = of_keys(*globs)
+    found = listed(open_s3(bucket), source, after)
+    expected = [key for key in bucket.keys if key.startswith(source.prefixes) and key > after]
     assert sorted(found) == sorted(expected)
     assert found == expected or not is_sorted

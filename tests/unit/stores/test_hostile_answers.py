@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ch_s3.errors import ConfigError, SourceError, StoreAnswerError
-from airflow_provider_ch_s3.files.addresses import HTTP, SourcePattern
+from airflow_provider_ch_s3.files.addresses import HTTP, Source
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load.arrivals import list_files
 from airflow_provider_ch_s3.request import LoadRequest
@@ -115,10 +115,10 @@ def test_a_hostile_listing(store: Any, site: Site, what: str) -> None:
     )
     site.body = (changed if old == "{item}" else f"{begin}{changed}{end}").encode()
     site.headers = {"Content-Type": "application/xml"}
-    pattern = SourcePattern(bucket="b", globs=("in/*",))
+    source = Source(bucket="b", globs=("in/*",))
     said = coded("store-answer-invalid", site.url) if what in FINAL else coded("bucket-not-listed")
     with pytest.raises(SourceError, match=said) as raised:
-        list(store.list_ages(pattern))
+        list(store.list_ages(source))
     assert isinstance(raised.value, StoreAnswerError) == (what in FINAL)
 
 
@@ -153,7 +153,7 @@ def test_a_key_that_clickhouse_cannot_read_is_named(key: str) -> None:
         def list_files(self, *_: object, **__: object) -> list[SourceFile]:
             return [SourceFile(key=key, etag="e", size_bytes=3)]
 
-    request = LoadRequest(pattern=SourcePattern(bucket="b", globs=("in/*",)), table="t")
+    request = LoadRequest(source=Source(bucket="b", globs=("in/*",)), table="t")
     with pytest.raises(StoreAnswerError) as raised:
         list_files(Store(), request)  # type: ignore[arg-type]
     assert repr(key)[1:-1] in raised.value.sentence
@@ -190,14 +190,14 @@ def test_an_object_that_is_too_large_to_read(store: Any, site: Site, monkeypatch
 )
 def test_hostile_headers_of_an_http_server(site: Site, headers: dict[str, str], said: str) -> None:
     site.body, site.headers = b"abc", headers
-    pattern = SourcePattern(bucket=site.url, globs=("a.csv",), scheme=HTTP)
+    source = Source(bucket=site.url, globs=("a.csv",), scheme=HTTP)
     with pytest.raises(SourceError, match=said) as raised:
-        list(HttpFileStore().list_ages(pattern))
+        list(HttpFileStore().list_ages(source))
     assert raised.value.is_final
 
 
 ASKS: dict[str, Callable[[Any], object]] = {
-    "list": lambda store: list(store.list_files(SourcePattern(bucket="b", globs=("in/*",)))),
+    "list": lambda store: list(store.list_files(Source(bucket="b", globs=("in/*",)))),
     "tail": lambda store: store.read_tail("b", "k", 10),
     "delete": lambda store: store.delete("b", "k", "e"),
 }

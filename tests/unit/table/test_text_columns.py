@@ -6,14 +6,14 @@ import pytest
 
 from airflow_provider_ch_s3.clickhouse.conversion import Method
 from airflow_provider_ch_s3.files.access import S3Access
-from airflow_provider_ch_s3.files.addresses import SourcePattern
+from airflow_provider_ch_s3.files.addresses import Source
 from airflow_provider_ch_s3.files.source import FileColumn, SourceFile, SourceSpec
 from airflow_provider_ch_s3.table.text_columns import hold_to_forms, read_text_strictly
 
 
 def source(kind: str, data_format: str = "CSVWithNames") -> SourceSpec:
     return SourceSpec(
-        pattern=SourcePattern(bucket="b", globs=("*",)),
+        origin=Source(bucket="b", globs=("*",)),
         access=S3Access(endpoint_url="http://s3:9000"),
         files=(SourceFile(key="a.csv", etag="e", size_bytes=9),),
         data_format=data_format,

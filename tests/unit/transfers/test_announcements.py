@@ -218,7 +218,7 @@ def test_lineage_has_the_snapshot_of_a_lake() -> None:
 
     snapshot = {"id": "7", "after": "5", "time": "2026-11-25T10:00:00+00:00", "operation": "append", "schema_id": "2"}
     lineage = LoadLineage(
-        pattern=parse_location("s3://bucket/lake/orders", ICEBERG),
+        source=parse_location("s3://bucket/lake/orders", ICEBERG),
         server="ch",
         table=TABLE,
         column_types={},
@@ -235,7 +235,7 @@ def test_lineage_has_the_snapshot_of_a_lake() -> None:
 
 def lineage_of(**read: Any) -> Any:
     return LoadLineage(
-        pattern=parse_source("s3://bucket/a/dt=*/*.parquet"),
+        source=parse_source("s3://bucket/a/dt=*/*.parquet"),
         server="ch",
         table=TABLE,
         column_types={"dt": "Date"},
@@ -296,7 +296,7 @@ def test_nothing_is_read_for_lineage_if_nobody_listens(monkeypatch: pytest.Monke
 
 def test_lineage_leads_from_folders_to_the_table() -> None:
     lineage = LoadLineage(
-        pattern=parse_source(["s3://bucket/a/dt=*/*.parquet", "s3://bucket/b/*.parquet"]),
+        source=parse_source(["s3://bucket/a/dt=*/*.parquet", "s3://bucket/b/*.parquet"]),
         server="ch",
         table=TABLE,
         column_types={"dt": "Date", "flight": "UInt16"},

@@ -223,7 +223,7 @@ def test_other_values_arrive() -> None:
     ],
 )
 def test_an_address_may_be_written_in_several_ways(source: object, expected: str) -> None:
-    assert str(make_request(source=source).pattern) == expected
+    assert str(make_request(source=source).source) == expected
 
 
 @pytest.mark.parametrize(

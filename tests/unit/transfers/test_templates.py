@@ -197,7 +197,7 @@ def test_each_mapped_task_has_its_own_values(is_native: bool) -> None:
         context = {**CONTEXT, "ti": ti, "run_id": "r", "dag": dag, "dag_run": SimpleNamespace(conf=None)}
         mapped.render_template_fields(context)  # type: ignore[arg-type]
         request = request_of(context["task"])
-        found.append((str(request.pattern), request.mode.name, request.mode.condition, request.table, request.where))
+        found.append((str(request.source), request.mode.name, request.mode.condition, request.table, request.where))
     assert found == [
         ("s3://b/0", "append", "", "20240131", "'x'"),
         ("s3://b/1", "replace_where", "day = '2024-01-31'", "20240131", "'x'"),

@@ -19,7 +19,7 @@ from moto import mock_aws
 
 from airflow_provider_ch_s3.assets.new_files import new_files_of
 from airflow_provider_ch_s3.errors import ConfigError, SourceError
-from airflow_provider_ch_s3.files.addresses import AZURE, GCS, S3, NamedStore, Scheme, SourcePattern
+from airflow_provider_ch_s3.files.addresses import AZURE, GCS, S3, NamedStore, Scheme, Source
 from airflow_provider_ch_s3.files.notifications import parse_notification, queue_name
 from airflow_provider_ch_s3.files.source import SourceFile
 from airflow_provider_ch_s3.load import watch as watch_module
@@ -135,9 +135,9 @@ class Store:
         self.files = list(files)
         self.asked: list[str] = []
 
-    def list_files(self, pattern: SourcePattern, *, after: str = "") -> Iterator[SourceFile]:
-        self.asked.append(str(pattern))
-        if "away" in str(pattern):
+    def list_files(self, source: Source, *, after: str = "") -> Iterator[SourceFile]:
+        self.asked.append(str(source))
+        if "away" in str(source):
             raise SourceError("bucket-not-listed", "the store is away")
         yield from self.files
 

@@ -97,7 +97,7 @@ def test_a_name_in_a_catalog_is_no_location() -> None:
 class World:
     """A lake with a list of snapshots, which no ClickHouse table holds; counts what is looked at."""
 
-    pattern = parse_location(LOCATION, ICEBERG)
+    source = parse_location(LOCATION, ICEBERG)
     record_key = "orders/~snapshot"
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:

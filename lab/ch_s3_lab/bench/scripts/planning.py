@@ -46,7 +46,7 @@ BUCKET = "lake"
 OBJECTS_PER_HOUR = OBJECTS_PER_PAGE = 1000
 STARTED = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 
-REQUEST = LoadRequest(pattern=parse_source(f"s3://{BUCKET}/events/**/*.parquet"), table="d.events")
+REQUEST = LoadRequest(source=parse_source(f"s3://{BUCKET}/events/**/*.parquet"), table="d.events")
 CLUSTER = ClusterSpec(
     name="c",
     nodes=tuple(NodeSpec(host=f"n{n}:9000", shard=n, vcpus=8, memory_bytes=32 * GIB) for n in (1, 2, 3)),
@@ -210,11 +210,11 @@ def run_load(objects: int, phase: Phase) -> None:
     with phase("render the INSERT"):
         prepared.insert(IDENTITY)
     with phase("write the manifest"):
-        ledger.write_files(ATTEMPT, selection.files, REQUEST.pattern)
+        ledger.write_files(ATTEMPT, selection.files, REQUEST.source)
     chunk = selection.chunk
     del selection, prepared
     with phase("verify"):
-        verify_files(ledger.read_manifest(ATTEMPT), list_chunk(store, REQUEST, chunk), REQUEST.pattern)
+        verify_files(ledger.read_manifest(ATTEMPT), list_chunk(store, REQUEST, chunk), REQUEST.source)
 
 
 def run_append(objects: int, phase: Phase) -> None:
