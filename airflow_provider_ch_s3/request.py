@@ -87,7 +87,7 @@ class LoadRequest:
     :param after_load: what happens to the files when their rows are committed: ``keep``, ``Tag()``, ``Move(folder)``
         or ``Delete()``; only files loaded by this task, and only if the files have not changed since.
     :param settings: ClickHouse settings; they override the connection's settings and computed settings.
-    :param source: the files.
+    :param source: addresses of the files.
     :param connection_settings: settings of the Airflow connection.
     :param timeout_seconds: the task's ``execution_timeout``.
     :param limit: how many loads of this task Airflow may run at once.

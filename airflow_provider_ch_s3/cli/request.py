@@ -120,7 +120,7 @@ def parse_assignment(text: str) -> tuple[str, str | None]:
     return name, value or None
 
 
-def _make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
+def make_operator(args: argparse.Namespace) -> FilesToClickHouseOperator:
     """Build the operator of a load for the source's store: the operator's code reads the arguments."""
     _check_rendered(args)
     kind = _find_operator(args)
@@ -189,7 +189,7 @@ def read_load(args: argparse.Namespace, hook: ClickHouseS3Hook, *, run_id: str =
     from airflow_provider_ch_s3.tuning import LoadLimit
 
     taken: FilesToClickHouseOperator | None = getattr(args, "operator", None)
-    operator = taken or _make_operator(args)
+    operator = taken or make_operator(args)
     limit = limit_of(taken, is_mapped=getattr(args, "map_index", None) is not None) if taken else LoadLimit()
     store = operator.open_store()
     if taken:

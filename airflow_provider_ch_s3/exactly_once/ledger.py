@@ -77,9 +77,9 @@ def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableNam
     if not ledgers:
         return {}
     expected = {
-        table: _columns_of(render(table, None, comment="", is_replicated=False))
+        table: columns_of(render(table, None, comment="", is_replicated=False))
         for name in ledgers
-        for table, render in _renderers(name).items()
+        for table, render in renderers(name).items()
     }
     found = {
         TableName(database=row["database"], table=row["table"]): [
@@ -95,7 +95,7 @@ def find_ledgers(client: ClickHouseClient, cluster: str | None) -> dict[TableNam
     }
 
 
-def _renderers(ledger: TableName) -> dict[TableName, Callable[..., Statement]]:
+def renderers(ledger: TableName) -> dict[TableName, Callable[..., Statement]]:
     """The functions that render the CREATE statements of the two tables."""
     return {
         ledger: ledger_queries.render_create_ledger,
@@ -103,7 +103,7 @@ def _renderers(ledger: TableName) -> dict[TableName, Callable[..., Statement]]:
     }
 
 
-def _columns_of(create: Statement) -> list[tuple[str, str, str, str]]:
+def columns_of(create: Statement) -> list[tuple[str, str, str, str]]:
     """The columns of a table, as in ``system.columns``: name, type, kind of default, default."""
     return [
         (found["name"], found["type"], "DEFAULT" if found["default"] else "", found["default"] or "")
@@ -154,7 +154,7 @@ class Ledger:
         :raises ChS3Error: as :meth:`check`.
         """
         found = self.check()
-        for table, renderer in _renderers(self.name).items():
+        for table, renderer in renderers(self.name).items():
             if not set(nodes) <= {row["node"] for row in found if row["name"] == table.table}:
                 render = partial(
                     renderer,

@@ -61,7 +61,7 @@ _SECRET_KWARGS = ("password", "access_token", "http_proxy", "https_proxy")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ClientKind:
+class ClientKind:
     """The purpose of a driver client; a client is created for each kind.
 
     :param address: ``host:port``; None for the connection's own address.
@@ -91,7 +91,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._clients: dict[_ClientKind, Client] = {}
+        self._clients: dict[ClientKind, Client] = {}
         # A signal handler that kills a load may interrupt the same thread while the thread holds the lock.
         self._clients_lock = threading.RLock()
         self._sent_secrets: set[str] = set()
@@ -200,7 +200,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
         own = self._own_address
         where = address or own
         # Each new client asks the server for the version and all settings, so a present client is used first.
-        kind = _ClientKind(address=None if where == own else where, keeps_final=statement.keeps_final)
+        kind = ClientKind(address=None if where == own else where, keeps_final=statement.keeps_final)
         self._sent_secrets.update(statement.parameters.values())
         secrets = (*self._secrets, *self._sent_secrets)
         try:
@@ -218,7 +218,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
             error = self._database_missing(kind) or error
         raise error  # outside of the handler it has no context: the driver's exception still contains the secrets
 
-    def _database_missing(self, kind: _ClientKind) -> ConfigError | None:
+    def _database_missing(self, kind: ClientKind) -> ConfigError | None:
         """Build the error for a database of the connection that the server does not have; None if it has it."""
         import clickhouse_connect
 
@@ -250,7 +250,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
             return row | dict.fromkeys(texts, "(not shown, because it may quote secrets)")
         return row | {name: scrub(text, secrets) for name, text in texts.items()}
 
-    def _client(self, kind: _ClientKind) -> Client:
+    def _client(self, kind: ClientKind) -> Client:
         import clickhouse_connect
 
         with self._clients_lock:
@@ -258,7 +258,7 @@ class DriverHook(ClickHouseHook):  # type: ignore[misc]
                 keep_secret(*self._secrets)
                 client = clickhouse_connect.get_client(**_fit_kwargs(self._driver_kwargs, kind))
                 client.http = _Pool(client.http)
-                _pin_settings(client, kind)
+                pin_settings(client, kind)
                 self._clients[kind] = client
             return self._clients[kind]
 
@@ -367,7 +367,7 @@ def whole_text(statement: Statement, newer: Mapping[str, SettingValue] = Mapping
     return f"{query}{clause} {', '.join([*added, own.strip()] if own else added)}"
 
 
-def _pin_settings(client: Client, kind: _ClientKind) -> None:
+def pin_settings(client: Client, kind: ClientKind) -> None:
     """Have a client send the settings for whole answers, unless the user's profile fixes a setting to the same value.
 
     The profile may also cut the driver's list of the server's settings, so a setting missing in the list is sent,
@@ -400,7 +400,7 @@ def _pin_settings(client: Client, kind: _ClientKind) -> None:
             )
 
 
-def _fit_kwargs(kwargs: Mapping[str, Any], kind: _ClientKind) -> dict[str, Any]:
+def _fit_kwargs(kwargs: Mapping[str, Any], kind: ClientKind) -> dict[str, Any]:
     fitted = {
         **kwargs,
         "autogenerate_session_id": False,  # a session runs one query at a time

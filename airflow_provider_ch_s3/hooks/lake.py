@@ -115,7 +115,7 @@ class Lake:
 
             kind = CatalogTable
         conn_id = str(self.catalog_conn_id)
-        properties = _read_properties(conn_id)
+        properties = read_properties(conn_id)
         return kind(name=self.source, conn_id=conn_id, properties=properties, limit_bytes=self.limit_bytes)
 
     @contextmanager
@@ -134,7 +134,7 @@ class Lake:
         return f"{self.scheme.store} table {self.source}"
 
 
-def _read_properties(conn_id: str) -> Mapping[str, Any]:
+def read_properties(conn_id: str) -> Mapping[str, Any]:
     """Read the properties of a catalog from the catalog's connection, under pyiceberg's names.
 
     :raises ConfigError: if the connection does not exist.

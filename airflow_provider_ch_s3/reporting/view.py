@@ -198,7 +198,7 @@ class LedgerView:
             the ledger.
         """
         self.check_there(Selection(table=table))
-        place = _parse_place(after, (str, str, str, int))
+        place = parse_place(after, (str, str, str, int))
         files = self._files(table, prefix=prefix, after=place, limit=MAX_FILES)
         is_last = len(files) < MAX_FILES
         return TableFiles(
@@ -249,7 +249,7 @@ class LedgerView:
             dag=selection.dag,
             states=selection.states,
             days=selection.days,
-            after=_parse_place(selection.after, (float, str, int)),
+            after=parse_place(selection.after, (float, str, int)),
             limit=selection.limit,
         )
 
@@ -403,7 +403,7 @@ def _place_of(row: Mapping[str, Any], names: Sequence[str]) -> str:
     return json.dumps([row[name] for name in names])
 
 
-def _parse_place(text: str, types: tuple[type, ...]) -> Any:
+def parse_place(text: str, types: tuple[type, ...]) -> Any:
     """Parse where a page begins; None for ''.
 
     :raises ConfigError: if the text is not the beginning of a page.

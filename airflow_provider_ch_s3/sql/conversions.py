@@ -32,11 +32,11 @@ def definitions(mapping: Sequence[MappedColumn], columns: Sequence[FileColumn], 
     """
     found = [*(column.conversion for column in mapping), *(column.conversion for column in columns)]
     used = (one for conversion in found if conversion is not None for one in conversion.all)
-    by_name = {_function(one): _define(one, parser) for one in used if _function(one)}
+    by_name = {function_name(one): _define(one, parser) for one in used if function_name(one)}
     return [Sql(f"{definition} AS {name}") for name, definition in by_name.items()]
 
 
-def _function(conversion: Conversion) -> str:
+def function_name(conversion: Conversion) -> str:
     """Return the name of our function for a conversion; '' if a function of ClickHouse converts the value."""
     match conversion.method:
         case Method.FLOAT:
@@ -256,7 +256,7 @@ def _convert(value: Sql, conversion: Conversion | None, *, depth: int = 0) -> Sq
             # compute the expression for all rows.
             refused = f"concat(assumeNotNull({text}), ' does not fit')"
             text = Sql(f"if(ifNull({has_form(text, conversion.type, conversion.form)}, 1), {text}, {refused})")
-        return Sql(f"{name}({text})") if (name := _function(conversion)) else _read(text, conversion)
+        return Sql(f"{name}({text})") if (name := function_name(conversion)) else _read(text, conversion)
     # All conversions of Nullable(String) turn text that is not a number, time, … into NULL (seen on 26.7).
     known = Sql(f"assumeNotNull({value})") if conversion.is_nullable else value
     convert = _convert_inside if conversion.inside else _convert_known
@@ -288,7 +288,7 @@ def _convert_known(value: Sql, conversion: Conversion, depth: int) -> Sql:
     if conversion.method is Method.FLOAT:
         return Sql(f"ch_s3_float(toFloat64({value}), to{conversion.type}({value}))")
     if conversion.method is Method.OBJECT:
-        return Sql(f"{_function(conversion)}({value})")
+        return Sql(f"{function_name(conversion)}({value})")
     return convert_typed(value, conversion)
 
 

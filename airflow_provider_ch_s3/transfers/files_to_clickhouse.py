@@ -237,7 +237,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         :raises ChS3Error: as described for the class; AirflowFailException instead if no retry can change the error.
         :raises AirflowSkipException: if there was nothing to load, and the arguments ask for a skip.
         """
-        with self._loading(context) as load:
+        with self.loading(context) as load:
             reached = load.start() if self.deferrable else load.run()
             return self._result_of(context, load, reached, new_deadline(self))
 
@@ -250,7 +250,7 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         :raises AirflowSkipException: as :meth:`execute`.
         """
         self._show(sql)
-        with self._loading(context) as load:
+        with self.loading(context) as load:
             # The triggerer may have been down when the query ended in time.
             if event["status"] == "timeout" and load.is_running(event["query_id"]):
                 load.kill()
@@ -319,7 +319,8 @@ class FilesToClickHouseOperator(RendersArguments, BaseOperator):  # type: ignore
         emit_metrics(report)
 
     @contextmanager
-    def _loading(self, context: Context) -> Iterator[Load]:
+    def loading(self, context: Context) -> Iterator[Load]:
+        """Return the load of a task instance, for the length of a block: with the connections, as rendered."""
         # Imported here, because Airflow parses DAG files every few seconds, and parsing needs none of this.
         from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
         from airflow_provider_ch_s3.load.direct import DirectLoad

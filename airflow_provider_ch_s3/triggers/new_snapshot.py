@@ -75,17 +75,17 @@ class NewSnapshotTrigger(WatcherTrigger):
 
     def watch(self) -> WatchedSource:
         """Return the lake table to compare with the table."""
-        from airflow_provider_ch_s3.load.watch_lake import (
-            WatchedLakeTable,  # here, because DAG files import this module
-        )
+        # imported here, because DAG files import this module
+        from airflow_provider_ch_s3.load.watch_lake import WatchedLakeTable
 
-        return WatchedLakeTable(lake=self._named(), table=self.table, again_after=self.again_after)
+        return WatchedLakeTable(lake=self.named_lake(), table=self.table, again_after=self.again_after)
 
     def store(self) -> NamedStore:
         """Return the store with the files of the table."""
-        return self._named().name_store(self.store_conn_id)
+        return self.named_lake().name_store(self.store_conn_id)
 
-    def _named(self) -> Lake:
+    def named_lake(self) -> Lake:
+        """Return the lake table, by its names."""
         from airflow_provider_ch_s3.hooks.lake import Lake  # here, because DAG files import this module
 
         return Lake(

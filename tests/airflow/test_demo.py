@@ -82,6 +82,6 @@ def test_fingerprint_sees_one_changed_value(ch_s3_sandbox: Sandbox, ch_s3_databa
     ch_s3_sandbox.query(f"CREATE TABLE {ch_s3_database}.b (x Nullable(String), n Int8) ENGINE Memory")
     ch_s3_sandbox.query(f"INSERT INTO {ch_s3_database}.a VALUES ('a', 1), (NULL, 2)")
     ch_s3_sandbox.query(f"INSERT INTO {ch_s3_database}.b VALUES ('', 2), ('a', 1)")
-    first, second = (demo._fingerprint(ch_s3_sandbox, f"{ch_s3_database}.{table}", ["x", "n"]) for table in "ab")
+    first, second = (demo.fingerprint(ch_s3_sandbox, f"{ch_s3_database}.{table}", ["x", "n"]) for table in "ab")
     assert first["rows"] == second["rows"] == 2
     assert first["checksum"] != second["checksum"]

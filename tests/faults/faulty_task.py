@@ -223,15 +223,15 @@ ClickHouseS3Hook._execute_at = _watch(ClickHouseS3Hook._execute_at, 1)  # type: 
 ClickHouseS3Hook.query = _watch(ClickHouseS3Hook.query, 0)  # type: ignore[method-assign]
 
 
-def _pin_settings(client: Any, kind: Any) -> None:
+def pin_after_all(client: Any, kind: Any) -> None:
     """As a server of 26.8 or later answers, if the user's profile has a filter."""
     if _probe is not None and _probe.spec["has_newer_profile"]:
         client.server_settings = {**client.server_settings, NEWER_SETTING.name: NEWER_SETTING}
     _really_pin_settings(client, kind)
 
 
-_really_pin_settings = driver._pin_settings
-driver._pin_settings = _pin_settings
+_really_pin_settings = driver.pin_settings
+driver.pin_settings = pin_after_all
 
 
 def warm_up() -> None:

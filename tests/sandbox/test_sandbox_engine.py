@@ -145,7 +145,7 @@ def test_a_tarball_without_the_library(registry: FakeRegistry) -> None:
 
 def test_the_wheels_npm_serves_where_the_path_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    done = registries._run_npm(["--version"], tmp_path)
+    done = registries.run_npm(["--version"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split(".")[0].isdigit()
 
@@ -158,7 +158,7 @@ def test_platforms_without_a_pinned_engine(system: str, machine: str) -> None:
     with pytest.raises(
         SandboxError, match=coded("platform-not-supported", f"{system} {machine}", "compose.yaml", "CH_S3_SANDBOX")
     ):
-        engine._check_platform(system, machine)
+        engine.check_platform(system, machine)
 
 
 @pytest.mark.parametrize(

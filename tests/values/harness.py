@@ -165,7 +165,7 @@ class Harness:
         :raises ChS3Error: if it is refused.
         """
         operator = self.lab.operator(glob, self.full(table), **arguments)
-        with own_errors(), operator._loading(self.lab.context(operator)) as load:
+        with own_errors(), operator.loading(self.lab.context(operator)) as load:
             assert isinstance(load, StagedLoad)
             return load.preview()
 

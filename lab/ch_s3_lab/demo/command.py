@@ -161,7 +161,7 @@ def count_rows(sandbox: Sandbox) -> int:
 
 def fingerprint_table(sandbox: Sandbox) -> dict[str, int]:
     """Return the table's rows on all nodes, and a checksum over all columns that does not depend on their order."""
-    return _fingerprint(sandbox, "flights", list(_columns(sandbox)))
+    return fingerprint(sandbox, "flights", list(_columns(sandbox)))
 
 
 def fingerprint_source(sandbox: Sandbox) -> dict[str, int]:
@@ -173,7 +173,7 @@ def fingerprint_source(sandbox: Sandbox) -> dict[str, int]:
     quoted = structure.replace("'", "\\'")
     url = f"{sandbox.s3_endpoint}/{flights.BUCKET}/{SOURCE_KEY}"
     table = f"s3('{url}', {{key:String}}, {{secret:String}}, 'CSVWithNames', '{quoted}')"
-    return _fingerprint(
+    return fingerprint(
         sandbox,
         table,
         expressions,
@@ -193,9 +193,10 @@ def _columns(sandbox: Sandbox) -> dict[str, str]:
     return {row["name"]: row["type"] for row in rows}
 
 
-def _fingerprint(
+def fingerprint(
     sandbox: Sandbox, table: str, expressions: list[str], settings: dict[str, Any] | None = None
 ) -> dict[str, int]:
+    """Count and hash the rows of a table by some expressions: ``rows`` and ``checksum``."""
     # isNull, because a NULL does not change the hash of a tuple, and must not count as an empty string
     hashed = ", ".join(f"{expression}, isNull({expression})" for expression in expressions)
     checksum = f"sum(cityHash64(toString(tuple({hashed}))))"

@@ -71,7 +71,7 @@ def package_of(engine: str) -> EnginePackage:
     :param engine: as in ``SandboxConfig``.
     :raises SandboxError: if there is none for this machine, or for this version of Python.
     """
-    _check_platform(sys.platform, platform.machine())
+    check_platform(sys.platform, platform.machine())
     if engine == "24.8":
         python = sys.version_info[:2]
         if python not in _PACKAGES_24_8:
@@ -112,7 +112,11 @@ def cache_dir() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "airflow-provider-ch-s3"
 
 
-def _check_platform(system: str, machine: str) -> None:
+def check_platform(system: str, machine: str) -> None:
+    """Check that the engines run on this machine.
+
+    :raises SandboxError: if they do not.
+    """
     if (system, machine) != ("linux", "x86_64"):
         raise SandboxError(
             "platform-not-supported",

@@ -36,7 +36,7 @@ def fetch(registry: Registry, name: str, version: str, directory: Path) -> Path:
     if registry is Registry.NPM:
         wanted, endings, setting = f"{name}@{version}", "*.tgz", "npm config get registry"
         # npm's own cache would keep a second copy of the tarball forever.
-        done = _run_npm(["pack", wanted, "--cache", str(directory / "npm-cache")], directory)
+        done = run_npm(["pack", wanted, "--cache", str(directory / "npm-cache")], directory)
         what = f"npm pack {wanted}"
     else:
         wanted, endings, setting = f"{name}=={version}", "*.whl", "pip config list"
@@ -111,7 +111,8 @@ def _take_from_tarball(archive: Path, target: Path, member: str) -> None:
         shutil.copyfileobj(content, file, length=1024 * 1024)
 
 
-def _run_npm(args: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
+def run_npm(args: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run npm in a directory."""
     return _run([*npm_command(), *args], directory)
 
 

@@ -23,7 +23,7 @@ from airflow_provider_ch_s3 import cli
 from airflow_provider_ch_s3.arguments import Columns, CreateTable, Format, OnMissingColumns
 from airflow_provider_ch_s3.cli import build_parser, docs, main
 from airflow_provider_ch_s3.cli.parser import CommandParser
-from airflow_provider_ch_s3.cli.request import _make_operator, complete_arguments
+from airflow_provider_ch_s3.cli.request import complete_arguments, make_operator
 from airflow_provider_ch_s3.cli.screen import clean_output
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.modes import Merge
@@ -105,7 +105,7 @@ def test_the_page_names_every_option_of_plan() -> None:
 
 
 def operator_of(*given: str) -> Any:
-    return _make_operator(build_parser().parse_args([*PLAN, *given]))
+    return make_operator(build_parser().parse_args([*PLAN, *given]))
 
 
 def test_plan_takes_what_a_dag_can_say() -> None:
@@ -137,7 +137,7 @@ def test_plan_takes_what_a_dag_can_say() -> None:
 )
 def test_the_connection_of_each_store(address: str, argument: str) -> None:
     args = ["plan", "--source", address, "--table", "t", "--argument", f"{argument}=other"]
-    assert getattr(_make_operator(build_parser().parse_args(args)), argument) == "other"
+    assert getattr(make_operator(build_parser().parse_args(args)), argument) == "other"
 
 
 @pytest.mark.parametrize("option", [("--aws-conn-id", ""), ("--argument", "aws_conn_id=")])
@@ -203,7 +203,7 @@ def test_a_wrong_argument_of_the_operator_is_named(
 def test_a_template_in_the_source_is_not_rendered(command: list[str]) -> None:
     args = build_parser().parse_args([*command, "--source", "s3://b/dt={{ ds }}/*"])
     with pytest.raises(ConfigError, match=coded("argument-invalid", "--source has the template {{ ds }}, and only")):
-        _make_operator(complete_arguments(args))
+        make_operator(complete_arguments(args))
 
 
 @pytest.mark.parametrize("value", ["a", "=1"])

@@ -8,15 +8,15 @@ import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import TargetError
-from airflow_provider_ch_s3.exactly_once.ledger import _columns_of, _renderers, check_schema, find_ledgers
+from airflow_provider_ch_s3.exactly_once.ledger import check_schema, columns_of, find_ledgers, renderers
 from airflow_provider_ch_s3.table.target import TableName
 from tests.failures import coded
 
 LEDGER = TableName(database="d", table="ch_s3_ledger")
 COMMENT = "airflow-provider-ch-s3: what its loads did, schema "
 COLUMNS = {
-    table: _columns_of(render(table, None, comment="", is_replicated=False))
-    for table, render in _renderers(LEDGER).items()
+    table: columns_of(render(table, None, comment="", is_replicated=False))
+    for table, render in renderers(LEDGER).items()
 }
 
 

@@ -369,9 +369,9 @@ def test_several_patterns_are_joined_where_clickhouse_can_read_that() -> None:
         pytest.param(("{a*,b}.csv",), id="the-users-own-braces"),
     ],
 )
-def test_a_long_list_and_a_pattern_that_clickhouse_cannot_read(globs: tuple[str, ...]) -> None:
+def test_a_long_list_and_a_glob_that_clickhouse_cannot_read(globs: tuple[str, ...]) -> None:
     source = spec(*(str(n) for n in range(10_001)), globs=globs)
-    with pytest.raises(SourceError, match=coded("files-too-many", "10001 files", "one task for each pattern")):
+    with pytest.raises(SourceError, match=coded("files-too-many", "10001 files", "one task for each glob")):
         _ = source.address
 
 

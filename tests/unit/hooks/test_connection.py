@@ -12,7 +12,7 @@ from sqlalchemy.engine import make_url
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.hooks.clickhouse_s3 import ClickHouseS3Hook
 from airflow_provider_ch_s3.hooks.driver_errors import explain
-from airflow_provider_ch_s3.hooks.lake import _read_properties
+from airflow_provider_ch_s3.hooks.lake import read_properties
 from airflow_provider_ch_s3.stores.azure import AzureBlobFileStore
 from airflow_provider_ch_s3.stores.s3 import S3FileStore
 from tests.failures import coded
@@ -51,7 +51,7 @@ def test_a_connection_that_cannot_be_parsed_is_there(monkeypatch: pytest.MonkeyP
     [
         lambda: S3FileStore(aws_conn_id="xc").access(),
         lambda: AzureBlobFileStore(wasb_conn_id="xc").access(),
-        lambda: _read_properties("xc"),
+        lambda: read_properties("xc"),
     ],
     ids=["s3", "azure", "iceberg"],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_ch_s3.clickhouse.statement import Statement
 from airflow_provider_ch_s3.errors import ConfigError
-from airflow_provider_ch_s3.hooks.driver import _ClientKind, _pin_settings, whole_text
+from airflow_provider_ch_s3.hooks.driver import ClientKind, pin_settings, whole_text
 from airflow_provider_ch_s3.sql.load_queries import render_running_queries
 from airflow_provider_ch_s3.sql.server_queries import render_read_session, render_read_settings
 from airflow_provider_ch_s3.sql.staging_queries import render_create_held
@@ -68,13 +68,13 @@ def test_other_nodes_are_told_what_only_newer_servers_know() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("filter", "n < 7"), ("page", "2"), ("run_query_in_background", "1")])
 def test_a_profile_that_makes_other_statements_is_refused(name: str, value: str) -> None:
-    kind = _ClientKind(address=None, keeps_final=False)
+    kind = ClientKind(address=None, keeps_final=False)
     known = {"select": Mock(value="", readonly=0), name: Mock(value=value, readonly=0)}
     client = Mock(server_settings=known, params={})
     with pytest.raises(ConfigError, match=coded("profile-fixes-setting", f"'{name}'", f"'{value}'")):
-        _pin_settings(client, kind)
+        pin_settings(client, kind)
     client.server_settings.pop(name)
-    _pin_settings(client, kind)
+    pin_settings(client, kind)
     assert client.params["compile_aggregate_expressions"] == "0"
     assert name not in client.params
 

@@ -89,7 +89,7 @@ def test_a_table_in_googles_store(
         lake="iceberg", source="sales.orders", table="t", store_conn_id="lake", catalog_conn_id="catalog"
     )
     files: Any = opening.open_store(trigger.store())
-    assert trigger._named().find_metadata(files, "") == lake.table.metadata_location == store.address
+    assert trigger.named_lake().find_metadata(files, "") == lake.table.metadata_location == store.address
 
 
 def test_a_glue_catalog(server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

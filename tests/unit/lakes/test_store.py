@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from airflow_provider_ch_s3.cli import build_parser
-from airflow_provider_ch_s3.cli.request import _make_operator
+from airflow_provider_ch_s3.cli.request import make_operator
 from airflow_provider_ch_s3.errors import ConfigError, SnapshotError
 from airflow_provider_ch_s3.files.access import TableFunction
 from airflow_provider_ch_s3.files.addresses import DELTA, parse_location
@@ -99,7 +99,7 @@ def more(*assignments: str) -> list[str]:
 def operator_of(*given: str) -> Any:
     plan = ("plan", "--source", "s3://lake/t", "--table", "t", "--aws-conn-id", "")
     args: argparse.Namespace = build_parser().parse_args([*plan, *given])
-    return _make_operator(args)
+    return make_operator(args)
 
 
 def test_a_plan_of_an_iceberg_table() -> None:

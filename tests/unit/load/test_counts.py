@@ -126,7 +126,7 @@ def test_what_was_compared(values: dict[str, Any], checks: tuple[str, ...]) -> N
     [
         pytest.param({"files_read": 4}, "the listing has 5 files, but q-insert read 4", id="a-file-vanished"),
         pytest.param(
-            {"files_read": 6, "is_pattern": True}, "the listing has 5 files, but q-insert read 6", id="a-file-came"
+            {"files_read": 6, "is_glob": True}, "the listing has 5 files, but q-insert read 6", id="a-file-came"
         ),
         pytest.param({"rows_read": 1199}, "the files have 1,200 rows, but q-insert read 1,199", id="a-row-less"),
         pytest.param({"rows_read": 1201}, "the files have 1,200 rows, but q-insert read 1,201", id="a-row-more"),

@@ -13,7 +13,7 @@ import pytest
 from airflow_provider_ch_s3.errors import ConfigError
 from airflow_provider_ch_s3.plugins import ledger_access
 from airflow_provider_ch_s3.plugins.pages import guarded
-from airflow_provider_ch_s3.reporting.view import _parse_place
+from airflow_provider_ch_s3.reporting.view import parse_place
 from tests.failures import coded
 from tests.unit.plugins.conftest import Scripts
 
@@ -63,11 +63,11 @@ def show_header(scripts: Scripts, links: Mapping[str, object]) -> str:
 )
 def test_what_is_no_place_in_the_history(text: str) -> None:
     with pytest.raises(ConfigError, match=coded("argument-invalid", "page token")):
-        _parse_place(text, (float, str, int))
+        parse_place(text, (float, str, int))
 
 
 def test_a_place_in_the_history() -> None:
-    assert _parse_place(json.dumps([1.5, "ch-s3-a", 2**63]), (float, str, int)) == (1.5, "ch-s3-a", 2**63)
+    assert parse_place(json.dumps([1.5, "ch-s3-a", 2**63]), (float, str, int)) == (1.5, "ch-s3-a", 2**63)
 
 
 async def answer_plainly(scope: Any, receive: Any, send: Any) -> None:

@@ -19,6 +19,6 @@ KINDS = (
 def test_names_are_words_and_differ(is_nullable: bool) -> None:
     """24.8 sends them to other nodes without quotes."""
     made = [Conversion(method=Method.TEXT, type=kind, is_nullable=is_nullable) for kind in KINDS]
-    names = [conversions._function(one) for one in made]
+    names = [conversions.function_name(one) for one in made]
     assert all(re.fullmatch(r"\w+", name, re.ASCII) for name in names)
     assert len(set(names)) == len(KINDS)

@@ -117,7 +117,7 @@ def compared(access: StoreAccess, *, old_deletes: Sequence[str] = (), new_delete
 BLOBS = Source(bucket="flights", globs=("**",), scheme=AZURE)
 URLS = dataclasses.replace(
     source(UrlAccess(moved_to="https://h:9"), "it's%20%7B1%7D/a%2Cb.parquet", "it's%20%7B1%7D/c.parquet"),
-    source=Source(bucket="https://h:8", globs=("**",), scheme=HTTP),
+    origin=Source(bucket="https://h:8", globs=("**",), scheme=HTTP),
 )
 TEXT = dataclasses.replace(
     source(KEYS, data_format="CSVWithNames"),

@@ -306,7 +306,7 @@ def test_the_next_chunk_has_the_deadline_of_the_first(
     load = SimpleNamespace(
         complete=lambda query_id: f"after-{query_id}", identity=IDENTITY, cluster=SimpleNamespace(name="c"), sql=""
     )
-    monkeypatch.setattr(operator, "_loading", lambda _: nullcontext(load))
+    monkeypatch.setattr(operator, "loading", lambda _: nullcontext(load))
     with pytest.raises(TaskDeferred) as caught:
         operator.execute_complete({}, {"status": "over", "query_id": "q-1", "deadline": deadline}, sql="INSERT 1")
     assert caught.value.kwargs == {"sql": "INSERT 1"}
