@@ -226,7 +226,7 @@ class Trial:
         for key in self.world.markers:
             self.store.put(key, b"")
         if key := oracle.young_key(self.case):
-            self.store.put(key, write(self.case, next(iter(self.world.files.values()))))
+            self.store.put(key, write(self.case, next(iter(oracle.files_of(self.case, NIGHTS[0], {}).values()))))
 
     def _remove(self, keys: Iterable[str]) -> None:
         for key in keys:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import time
+import uuid
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -22,9 +25,8 @@ from tests.combinations.factors import LAKES, Case
 from tests.combinations.lake_store import LakeStore
 from tests.combinations.oracle import FILES, first_key, key_of, young_key
 from tests.sandbox.conftest import Lab
-from tests.sandbox.other_stores import WebServer, running_azurite, running_web_server
+from tests.sandbox.other_stores import Azurite, WebServer, running_azurite, running_web_server
 
-CONTAINER = "files"
 AHEAD_SECONDS = 3600
 
 
@@ -58,12 +60,12 @@ def opened_store(case: Case, lab: Lab) -> Iterator[Store]:
     """Open an empty store for as long as the block lasts."""
     match case["store"]:
         case "azure":
-            with running_azurite() as azurite:
-                text = azurite.connection_string
-                connection = {"conn_type": "wasb", "extra": {"connection_string": text}}
-                lab.monkeypatch.setenv("AIRFLOW_CONN_AZURE", json.dumps(connection))
-                service = BlobServiceClient.from_connection_string(text)
-                yield AzureStore(container=service.create_container(CONTAINER))
+            text = _share_azurite().connection_string
+            connection = {"conn_type": "wasb", "extra": {"connection_string": text}}
+            lab.monkeypatch.setenv("AIRFLOW_CONN_AZURE", json.dumps(connection))
+            container = BlobServiceClient.from_connection_string(text).create_container(uuid.uuid4().hex)
+            yield AzureStore(container=container)
+            container.delete_container()
         case "web":
             with running_web_server() as web:
                 yield WebStore(web=web, young=young_key(case))
@@ -74,6 +76,14 @@ def opened_store(case: Case, lab: Lab) -> Iterator[Store]:
                 finally:
                     for one in lab.s3.list_objects_v2(Bucket=lab.bucket).get("Contents", []):
                         lab.s3.delete_object(Bucket=lab.bucket, Key=one["Key"])
+
+
+@cache
+def _share_azurite() -> Azurite:
+    """Return the emulator of this process, which ends with the process: each start takes seconds."""
+    running = ExitStack()
+    atexit.register(running.close)
+    return running.enter_context(running_azurite())
 
 
 def _in_bucket(case: Case, lab: Lab, folder: Path) -> Store:
@@ -119,7 +129,7 @@ class AzureStore:
     operator: type[FilesToClickHouseOperator] = AzureBlobStorageToClickHouseOperator
 
     def arguments(self, case: Case) -> Mapping[str, Any]:
-        return {"source": f"az://{CONTAINER}/{_glob(case)}", "wasb_conn_id": "azure"}
+        return {"source": f"az://{self.container.container_name}/{_glob(case)}", "wasb_conn_id": "azure"}
 
     def put(self, key: str, body: bytes) -> None:
         self.container.upload_blob(key, body, overwrite=True)
@@ -129,7 +139,7 @@ class AzureStore:
             self.container.delete_blob(key)
 
     def path(self, key: str, version: int) -> str:
-        return f"{CONTAINER}/{key}"
+        return f"{self.container.container_name}/{key}"
 
     def tags(self) -> Mapping[str, Collection[str]]:
         blobs = self.container.list_blobs(include=["tags"])
