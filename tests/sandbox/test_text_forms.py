@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import cycle
 
 import pytest
 
+from airflow_provider_ch_s3.arguments import Checks, Reject
 from airflow_provider_ch_s3.errors import BadValueError
+from ch_s3_lab.sandbox import Sandbox
 from tests.failures import coded
 from tests.sandbox.conftest import Lab
 
@@ -30,6 +33,29 @@ VALUES = [
     ("Enum8('LOW' = 1, '2' = 5)", "2", "2"),
     ("IPv4", "192.168.1.10", "192.168.1.10"),
     ("String", "007", "007"),
+]
+
+
+# type of the column, text that is no value
+NO_VALUES = [
+    ("Int32", "1.0"),
+    ("Int32", "0x10"),
+    ("UInt8", "256"),
+    ("Float64", "--1.5"),
+    ("Float64", "1e400"),
+    ("Decimal(18, 4)", "1.234.567"),
+    ("Decimal(18, 4)", "1.5.2"),
+    ("Decimal(18, 4)", "31.12.23"),
+    ("Decimal(18, 4)", "192.168.1.10"),
+    ("Decimal(18, 4)", "1.00005"),
+    ("Bool", "2"),
+    ("Date", "2025-02-30"),
+    ("DateTime('UTC')", "Jan  2 10:00:00 +0000"),
+    ("DateTime('Europe/Berlin')", "2024-03-31 02:30:00"),
+    ("DateTime64(3, 'UTC')", "1700000000123"),
+    ("Time", "25:61:61"),
+    ("Enum8('LOW' = 1, '2' = 5)", "low"),
+    ("IPv4", "1.2.3"),
 ]
 
 
@@ -57,6 +83,35 @@ def test_values(lab: Lab, data_format: str) -> None:
     put(lab, data_format, [text for _, text, _ in VALUES])
     lab.load("in/*", table)
     assert [list(row.values()) for row in lab.rows(table)] == [[value for _, _, value in VALUES]]
+
+
+@pytest.mark.parametrize(("kind", "text"), NO_VALUES, ids=[text for _, text in NO_VALUES])
+def test_no_value(engine: tuple[float, Sandbox], engine_lab: Lab, kind: str, text: str) -> None:
+    if kind == "Time" and engine[0] < 25.8:
+        pytest.skip("no such type")
+    for number, (data_format, wrapper) in enumerate(zip(FORMATS, cycle(("{}", "Nullable({})")), strict=False)):
+        table = engine_lab.create(f"t{number}", f"c0 {wrapper.format(kind)}")
+        put(engine_lab, data_format, [text])
+        with pytest.raises(BadValueError, match=coded("value-does-not-fit", "column c0")):
+            engine_lab.load(f"in/a.{data_format.partition('-')[0]}", table)
+        assert engine_lab.rows(table) == []
+
+
+@pytest.mark.parametrize("data_format", ["csv", "jsonl"])
+def test_a_row_with_a_text_that_is_no_value_is_bad(lab: Lab, data_format: str) -> None:
+    """Each row has one such text, and no other value."""
+    lab.connect_one_node()
+    names = [f"c{number}" for number, _ in enumerate(NO_VALUES)]
+    table = lab.create("t", ", ".join(f"c{n} Nullable({kind})" for n, (kind, _) in enumerate(NO_VALUES)))
+    wrong = dict(zip(names, (text for _, text in NO_VALUES), strict=True))
+    rows = {
+        "csv": (",".join(f'"{wrong[one]}"' if one == name else r"\N" for one in names) for name in names),
+        "jsonl": (json.dumps({one: wrong[one] if one == name else None for one in names}) for name in names),
+    }[data_format]
+    lab.put(f"in/a.{data_format}", "".join(f"{row}\n" for row in rows).encode())
+    lab.load("in/*", table, bad_rows=Reject(), checks=Checks(min_rows=0))
+    assert {row["column"]: row["value"] for row in lab.rows(f"{table}_rejected")} == wrong
+    assert lab.rows(table) == []
 
 
 @pytest.mark.thorough
