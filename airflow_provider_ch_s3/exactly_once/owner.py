@@ -269,17 +269,24 @@ class Owner:
             if table.epoch == self.epoch and (table.attempt == self._planned or is_set_aside):
                 self.staging.drop_table(table)
 
-    def prepare_commit(self, attempt: AttemptId, plan: CommitPlan) -> Commit:
-        """Do what a commit does before changing the target.
+    def prepare_commit(self, attempt: AttemptId, plan: CommitPlan) -> Commit | None:
+        """Do what a commit does before changing the target; None if the target was altered, so the rows do not fit.
 
         :raises LoadError: if the attempt cannot be committed, or others keep changing the target.
         """
         self.staging.take_over(attempt, self.epoch, self._tables)
         commit = self._commit_of(attempt, plan, began=self.timing.now())
         self._collecting = attempt
-        _time("prepare", commit, commit.prepare)
-        commit.check_staged()
-        return commit
+        try:
+            _time("prepare", commit, commit.prepare)
+            commit.check_staged()
+        except OvertakenError:
+            raise
+        except (LoadError, ServerError):
+            if self._fits(attempt):
+                raise
+            return None
+        return commit if self._fits(attempt) else None
 
     def hold(self, attempt: AttemptId, plan: CommitPlan, *, seconds: float, present: Present) -> HeldPlan:
         """Leave the commit of an attempt to somebody else, and show the staged rows until then.
@@ -307,12 +314,11 @@ class Owner:
             hide_held(self.staging, attempt)
 
     def commit(self, attempt: AttemptId, plan: CommitPlan) -> bool:
-        """Move the attempt's rows into the target; False if the target was altered, so the rows no longer fit.
+        """Move the attempt's rows into the target; False if the target was altered, so the rows do not fit.
 
         :raises LoadError: as :meth:`prepare_commit`.
         """
-        commit = self.prepare_commit(attempt, plan)
-        if not self._fits(attempt):
+        if (commit := self.prepare_commit(attempt, plan)) is None:
             return False
         # Before the commit: those who look for it find the table's names first.
         self.ledger.write_names()

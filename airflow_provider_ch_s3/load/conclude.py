@@ -20,7 +20,7 @@ from airflow_provider_ch_s3.errors import (
 )
 from airflow_provider_ch_s3.exactly_once.history import Attempt, AttemptId, EventKind
 from airflow_provider_ch_s3.exactly_once.modes.registry import mode_for
-from airflow_provider_ch_s3.exactly_once.owner import owned
+from airflow_provider_ch_s3.exactly_once.owner import Owner, owned
 from airflow_provider_ch_s3.exactly_once.records import CommitPlan
 from airflow_provider_ch_s3.exactly_once.site import Site
 from airflow_provider_ch_s3.load.base import report_insert
@@ -134,11 +134,12 @@ class ChunkFinisher:
             if not isinstance(step, Resume):
                 return step
             plan = mode_for(self.site.request).plan_commit(self.site, attempt, plan, paths)
-            prepared = owner.prepare_commit(attempt.id, plan).plan
+            if (commit := owner.prepare_commit(attempt.id, plan)) is None:
+                return self._begin_again(owner, attempt)
             owner.abandon(attempt.id, is_validated_only=True)
         if not attempt.planned.chunk.is_last:
             return Recover()  # of an earlier try that was to commit in chunks: this one validates all files at once
-        return Finish(dataclasses.replace(prepared.report, is_validated_only=True))
+        return Finish(dataclasses.replace(commit.plan.report, is_validated_only=True))
 
     def _verify(self, attempt: Attempt, status: QueryStatus, *, rows_before: int) -> tuple[CommitPlan, Set[str]]:
         """Compare what was listed, read and staged; returns the plan of the commit, and the paths of the files."""
@@ -177,9 +178,7 @@ class ChunkFinisher:
                 present = read_relied_on(self.site.target, plan)
                 return Finish(owner.hold(attempt.id, plan, seconds=wanted.hold_seconds, present=present).report)
             if not owner.commit(attempt.id, plan):
-                progress = self._count_alteration()
-                owner.abandon(attempt.id)
-                return Recover(progress)
+                return self._begin_again(owner, attempt)
             committed = owner.history.attempt(attempt.id)
             return after_commit(committed, self.progress.after(committed))
 
@@ -195,8 +194,8 @@ class ChunkFinisher:
             return "the snapshot that this load goes on from was undone or replaced in the meantime: beginning again"
         return ""
 
-    def _count_alteration(self) -> Progress:
-        """Log that the target was altered in the meantime, so that the rows have to be staged again.
+    def _begin_again(self, owner: Owner, attempt: Attempt) -> Recover:
+        """Abandon an attempt whose rows do not fit the target any more, because somebody has altered the target.
 
         :raises LoadError: if that keeps happening.
         """
@@ -208,7 +207,8 @@ class ChunkFinisher:
                 " committed: load again when nobody is altering it",
             )
         log.warning("%s was altered while its new rows were being staged: loading again", table)
-        return dataclasses.replace(self.progress, alterations=alterations)
+        owner.abandon(attempt.id)
+        return Recover(dataclasses.replace(self.progress, alterations=alterations))
 
     def give_up(self, attempt: AttemptId, *, keep_seconds: float = 0.0) -> GivenUp:
         """Remove all traces of a failed attempt, unless the attempt was committed after all.

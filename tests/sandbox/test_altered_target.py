@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ch_s3.errors import ChS3Error, UnknownStateError
 from airflow_provider_ch_s3.load import wiring
-from airflow_provider_ch_s3.modes import Append, ReplacePartitions
+from airflow_provider_ch_s3.modes import Append, Merge, ReplacePartitions, ReplaceWhere
 from tests.failures import coded
 from tests.marks import thorough
 from tests.sandbox.conftest import Freeze, Lab, bag
@@ -167,6 +167,33 @@ def test_of_a_column_that_is_renamed_in_the_middle_of_the_commit(lab: Lab, table
 def alter_others(lab: Lab, table: str, node: int, alter: str = ADD) -> None:
     for other in {0, 1, 2} - {node}:
         lab.query(f"ALTER TABLE {table} {alter}", node=other)
+
+
+# mode → the statement that collects the rows to keep
+COLLECTING = {
+    "where": (ReplaceWhere("n < 50"), "copy_partitions"),
+    "merge": (Merge(key=["n"]), "copy_changes"),
+    "changed": (Append(on_changed="replace"), "copy_partitions"),
+}
+
+
+@pytest.mark.parametrize("what", ["add", "modify"])
+@pytest.mark.parametrize("is_begun", [False, True], ids=["before", "meanwhile"])
+@pytest.mark.parametrize("name", COLLECTING)
+def test_of_a_load_that_keeps_rows(lab: Lab, freeze: Freeze, name: str, is_begun: bool, what: str) -> None:
+    """The staged rows cannot be copied beside the rows to keep: the load stages the rows again."""
+    mode, collects = COLLECTING[name]
+    how = {"mode": mode, "data_format": "CSVWithNames", "provenance": {"path": "path", "load": "load"}}
+    table = lab.create("t", "n UInt32, m UInt32 DEFAULT 5, path String, load String", EVEN_AND_ODD)
+    put(lab, "in/a.csv", ROWS[:5])
+    lab.load("in/*.csv", table, task_id="first", **how)
+    put(lab, "in/a.csv", ROWS)
+    gate = freeze(Gate(collects, 1) if is_begun else Gate("create_lock", 2), "in/*.csv", table, **how)
+    alter, _, shown = ALTERED[what]
+    lab.ddl(f"ALTER TABLE {table} {alter}")
+    assert gate.wake() is None
+    assert bag(lab.rows(table, columns="* EXCEPT (path, load)")) == bag(shown(ROWS))
+    assert is_clean(lab)
 
 
 @pytest.mark.thorough
