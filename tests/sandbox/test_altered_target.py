@@ -177,8 +177,8 @@ COLLECTING = {
 }
 
 
-@pytest.mark.parametrize("what", ["add", "modify"])
-@pytest.mark.parametrize("is_begun", [False, True], ids=["before", "meanwhile"])
+@pytest.mark.parametrize("what", ["add", thorough("modify")])
+@pytest.mark.parametrize("is_begun", [pytest.param(False, id="before"), thorough(True, id="meanwhile")])
 @pytest.mark.parametrize("name", COLLECTING)
 def test_of_a_load_that_keeps_rows(lab: Lab, freeze: Freeze, name: str, is_begun: bool, what: str) -> None:
     """The staged rows cannot be copied beside the rows to keep: the load stages the rows again."""
