@@ -27,7 +27,7 @@ with DAG(
         "table": Param(
             "flights",
             type="string",
-            source="^[a-z][a-z0-9_]*$",
+            pattern="^[a-z][a-z0-9_]*$",
             title="Table",
             description="Created if it does not exist; files that it already holds are skipped",
         ),

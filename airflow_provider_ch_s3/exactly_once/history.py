@@ -385,7 +385,7 @@ class History:
 
     def of_life(self, load_id: str, life: Life) -> list[Attempt]:
         """Get the attempts planned by a task since the run began, or since the task was cleared, oldest first."""
-        own = [event for event in self.locks_of(load_id) if event.kind is EventKind.PLANNED and event.is_of(life)]
+        own = [event for event in self.begun_by(load_id) if event.kind is EventKind.PLANNED and event.is_of(life)]
         if any(event.try_number < life.first_try for event in own) and self._has_reported(load_id, life):
             own = [event for event in own if event.try_number >= life.first_try]
         planned = {event.attempt for event in own}
@@ -424,7 +424,7 @@ class History:
         """Get the last attempt planned by a task since the run began, or since the task was cleared."""
         return next(reversed(self.of_life(load_id, life)), None)
 
-    def locks_of(self, load_id: str) -> list[Event]:
+    def begun_by(self, load_id: str) -> list[Event]:
         """Events written by the processes of a load when they took the lock or planned, in order."""
         own = (EventKind.LOCKED, EventKind.PLANNED)
         return [event for event in self.events if event.attempt.load_id == load_id and event.kind in own]

@@ -197,7 +197,7 @@ class Lock:
             queue.leave()
 
     def _wait_and_take(self, entry: LockEntry, queue: LockQueue, *, is_urgent: bool) -> HeldLock:
-        watch = ObservedOwner(self.timing)
+        observed = ObservedOwner(self.timing)
         last_epoch = self.ledger.last_epoch
         while True:
             # The tables first: a lock that is released in between has left its epoch in the ledger.
@@ -211,11 +211,11 @@ class Lock:
                 may_take = (
                     entry.outranks(owner.entry, self.ledger.target)
                     or (is_urgent and owner.entry.load_id == entry.load_id)
-                    or self._is_silent(owner, watch, is_next=not ahead)
+                    or self._is_silent(owner, observed, is_next=not ahead)
                 )
             if not may_take:
                 if owner is not None:
-                    watch.log(owner.entry.name or owner.entry.load_id, self.ledger.target)
+                    observed.log(owner.entry.name or owner.entry.load_id, self.ledger.target)
                 if not is_urgent:
                     queue.join(state.queue)
                 self.timing.sleep(queue.pause_seconds(len(ahead)))
@@ -294,9 +294,9 @@ class Lock:
         detail = Locked(since=entry.since, token=entry.token)
         self.ledger.write(kind, held, detail, epoch=epoch, try_number=entry.try_number, first_open=first_open)
 
-    def _is_silent(self, owner: LockTable, watch: ObservedOwner, *, is_next: bool) -> bool:
+    def _is_silent(self, owner: LockTable, observed: ObservedOwner, *, is_next: bool) -> bool:
         """Whether the owner has had no heartbeat for so long that the owner counts as dead."""
-        if not watch.is_look_due(owner.number, is_next=is_next):
+        if not observed.is_look_due(owner.number, is_next=is_next):
             return False
         history = self.ledger.read()
         # The owner may be working on its own commit, or on one that another load left unfinished.
@@ -306,7 +306,7 @@ class Lock:
             for attempt in (owner.entry.attempt_id, *busy)
         )
         written = sum(event.epoch == owner.number for event in history.events)
-        return watch.is_silent((owner.number, written, running and self.timing.now()))
+        return observed.is_silent((owner.number, written, running and self.timing.now()))
 
     def is_anything_left(self) -> bool:
         """Whether the target has a lock, a place in the queue or a staging table."""

@@ -60,8 +60,8 @@ class Target:
 
     def is_last_of_task(self) -> bool:
         """Whether no other process of the same task has owned the target since this process did."""
-        entries = self.ledger.read().locks_of(self.lock.identity.load_id)
-        locked = [event for event in entries if event.kind is EventKind.LOCKED]
+        begun = self.ledger.read().begun_by(self.lock.identity.load_id)
+        locked = [event for event in begun if event.kind is EventKind.LOCKED]
         return not locked or locked[-1].read(Locked).token == self.lock.token
 
     def find_staged(self, attempt: AttemptId, role: str = "") -> TableName:

@@ -238,5 +238,5 @@ _REMEDIES = (
 
 def explain_export(message: str) -> str:
     """Return the server's message, followed by a remedy."""
-    remedy = next((text for source, text in _REMEDIES if re.search(source, message)), "correct the query")
+    remedy = next((text for pattern, text in _REMEDIES if re.search(pattern, message)), "correct the query")
     return f"{message}; nothing was left in the folder: {remedy}"

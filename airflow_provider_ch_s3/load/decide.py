@@ -148,7 +148,7 @@ def decide_start(
     chunks = CommittedChunks.read(history, identity, table_uuids)
     if chunks.is_all:
         return Finish(chunks.report)
-    if any(word.rank > identity.rank for word in history.locks_of(identity.load_id)):
+    if any(word.rank > identity.rank for word in history.begun_by(identity.load_id)):
         raise OvertakenError(
             "newer-try-runs",
             f"a newer try of this task has begun to load into {identity.table}; stopping try {identity.try_number},"

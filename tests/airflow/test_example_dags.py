@@ -88,6 +88,17 @@ def test_all_examples_import() -> None:
     ]
 
 
+def test_the_trigger_form_of_bulk_load_takes_names_of_tables_alone() -> None:
+    from airflow.dag_processing.dagbag import DagBag
+    from airflow.sdk.exceptions import ParamValidationError
+
+    bag = DagBag(dag_folder=str(EXAMPLES / "bulk_load_flights.py"), bundle_path=EXAMPLES)
+    table = bag.dags["bulk_load_flights"].params.get_param("table")
+    assert table.resolve("flights_2") == "flights_2"
+    with pytest.raises(ParamValidationError):
+        table.resolve("flights; DROP TABLE flights")
+
+
 @pytest.mark.thorough
 def test_bulk_load_takes_the_params_of_the_trigger_form(examples: LocalAirflow, flights_sandbox: Sandbox) -> None:
     conf = '{"source": "s3://flights/dt=2013-02-*/*.parquet", "max_parts": 10}'

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -24,14 +23,14 @@ from tests.sandbox.conftest import (
     ROWS,
     SLOW,
     SLOW_FILES,
-    Background,
+    Freeze,
     Lab,
     bag,
     put_slow_files,
     start_worker,
     wait_until,
 )
-from tests.sandbox.gates import Gate, watch_statements
+from tests.sandbox.gates import Gate
 from tests.sandbox.processes import all_answer, kill_node
 
 pytestmark = pytest.mark.sandbox
@@ -226,20 +225,10 @@ def test_on_kill_ends_the_load_on_all_nodes(
 
 
 @pytest.mark.thorough
-def test_on_kill_drops_what_the_task_gives_up_meanwhile(lab: Lab, table: str, background: Background) -> None:
+def test_on_kill_drops_what_the_task_gives_up_meanwhile(lab: Lab, table: str, pause: Freeze) -> None:
     operator = lab.operator("in/*.csv", table, where="throwIf(n = 239) = 0")
-    gates: dict[int, Gate] = {}
-    watch_statements(lab.monkeypatch, gates)
-
-    def pass_by(gate: Gate, function: Callable[..., Any], *given: Any) -> Any:
-        gates[threading.get_ident()] = gate
-        return function(*given)
-
-    task, kill = Gate("write_event_abandoned"), Gate("find_staging", 2)  # the kill has renamed the tables
-    task.task = background(pass_by, task, operator.execute, lab.context(operator))
-    wait_until(task.reached.is_set, "the task that gives up")
-    kill.task = background(pass_by, kill, operator.on_kill)
-    wait_until(kill.reached.is_set, "the kill")
+    task = pause(Gate("write_event_abandoned"), operator.execute, lab.context(operator))
+    kill = pause(Gate("find_staging", 2), operator.on_kill)  # the kill has renamed the tables
     assert isinstance(task.wake(), LoadError)
     assert kill.wake() is None
     assert lab.left_overs() == []
@@ -248,19 +237,11 @@ def test_on_kill_drops_what_the_task_gives_up_meanwhile(lab: Lab, table: str, ba
 @pytest.mark.thorough
 @BOTH_WAYS
 def test_on_kill_while_the_load_is_prepared_keeps_it_from_being_submitted(
-    lab: Lab, table: str, mode: str, background: Background
+    lab: Lab, table: str, mode: str, pause: Freeze
 ) -> None:
     operator = lab.operator("in/*.csv", table, mode=mode)
-    gates: dict[int, Gate] = {}
-    watch_statements(lab.monkeypatch, gates)
-    gate = Gate("count_loads")  # the last statement of the preparation
-
-    def execute() -> None:
-        gates[threading.get_ident()] = gate
-        operator.execute(lab.context(operator))
-
-    gate.task = background(execute)
-    wait_until(gate.reached.is_set, "the load that is prepared")
+    last = Gate("count_loads")  # of the statements that prepare a load
+    gate = pause(last, operator.execute, lab.context(operator))
     operator.on_kill()
     error = gate.wake()
     assert isinstance(error, LoadError)

@@ -143,8 +143,10 @@ def bits32(value: float) -> str:
 def nearest32(value: Fraction) -> set[str]:
     """Return the nearest Float32, and the one that is nearest to the nearest Float64."""
     by_way_of_64 = struct.unpack("<f", struct.pack("<f", float(value)))[0]
-    source = struct.unpack("<I", struct.pack("<f", by_way_of_64))[0]
-    around = [struct.unpack("<f", struct.pack("<I", one))[0] for one in (source - 1, source, source + 1) if one >= 0]
+    pattern = struct.unpack("<I", struct.pack("<f", by_way_of_64))[0]
+    around = [
+        struct.unpack("<f", struct.pack("<I", one))[0] for one in (pattern - 1, pattern, pattern + 1) if one >= 0
+    ]
     finite = [one for one in around if abs(one) < float("inf") and one == one]
     return {bits32(by_way_of_64), bits32(min(finite, key=lambda one: abs(Fraction(one) - value)))}
 

@@ -21,7 +21,6 @@ class Removal:
     :param load_mode: of the commit.
     :param name: what is done, for messages.
     :param what: describes the rows, for people.
-    :param origin: where they are from, for the list of loads.
     :param condition: the SQL condition for exactly these rows.
     :param undoes: for loads to undo: query id of an INSERT → rows added to each partition.
     :param files: files without any version in the table afterwards; ``source``: selects the files.
@@ -30,11 +29,15 @@ class Removal:
     load_mode: str
     name: str
     what: str
-    origin: str
     condition: str
     undoes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     files: tuple[SourceFile, ...] = ()
     source: Source = NO_SOURCE
+
+    @property
+    def origin(self) -> str:
+        """Where the rows are from, for the list of loads: the undone INSERTs, or the source."""
+        return ", ".join(self.undoes) or str(self.source)
 
 
 def check_not_merged(target: Target, attempts: Sequence[Attempt]) -> None:

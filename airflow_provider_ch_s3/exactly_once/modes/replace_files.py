@@ -137,7 +137,6 @@ def _find_gone(mode: str, site: Site, listing: Listing, target: Target) -> Remov
             f"the rows of {count_of(len(keys), 'file')} that are no longer in {source}, or are empty now"
             f" ({keys[0]!r}{more})"
         ),
-        origin=str(source),
         condition=_old_rows(site, chosen),
         files=tuple(SourceFile(key=key, etag=GONE, size_bytes=0) for key in keys),
         source=source,

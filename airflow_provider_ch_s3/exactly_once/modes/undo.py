@@ -85,7 +85,6 @@ class Undo(CommitMode):
             load_mode=self.name,
             name=f"undo of {name}",
             what=f"{rows}; {count_of(files - kept, 'file')} can be loaded again{stay}",
-            origin=", ".join(added),
             condition=condition,
             undoes=added,
         )

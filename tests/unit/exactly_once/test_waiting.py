@@ -24,13 +24,13 @@ def clock() -> Clock:
     return Clock()
 
 
-def watch(clock: Clock) -> ObservedOwner:
+def observed(clock: Clock) -> ObservedOwner:
     return ObservedOwner(Timing(now=lambda: clock.now, lock_patience_seconds=10.0))
 
 
 @pytest.mark.parametrize(("is_next", "seconds"), [(True, 2.5), (False, 10.0)])
 def test_an_owner_for_a_moment_is_not_looked_at(clock: Clock, is_next: bool, seconds: float) -> None:
-    one = watch(clock)
+    one = observed(clock)
     for token in ("a", "b", "c"):
         assert not one.is_look_due(token, is_next=is_next)
         clock.now += seconds - 0.1
@@ -42,7 +42,7 @@ def test_an_owner_for_a_moment_is_not_looked_at(clock: Clock, is_next: bool, sec
 
 
 def test_an_owner_without_a_new_sign_is_considered_dead(clock: Clock) -> None:
-    one = watch(clock)
+    one = observed(clock)
     assert not one.is_silent(1)
     clock.now += 9.9
     assert not one.is_silent(1)
@@ -53,7 +53,7 @@ def test_an_owner_without_a_new_sign_is_considered_dead(clock: Clock) -> None:
 
 def test_the_log_names_the_owner_and_how_long_it_took_so_far(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    one = watch(clock)
+    one = observed(clock)
     one.log("dag.load of run r", TARGET)
     one.log("dag.load of run r", TARGET)
     clock.now += 4.0
